@@ -54,12 +54,8 @@ impl DistinctValues {
     pub(crate) fn for_answer(extract: Option<&str>, schema: &SchemaRef) -> Result<(Option<Self>, SchemaRef), Error> {
         let Some(name) = extract else { return Ok((None, schema.clone())) };
         let distinct = Self::new(name, schema)?;
-        let columns = distinct.schema(schema);
-        Ok((Some(distinct), columns))
-    }
-
-    fn schema(&self, schema: &SchemaRef) -> SchemaRef {
-        Arc::new(Schema::new(vec![self.field(schema.field(self.index).data_type())]))
+        let columns = Schema::new(vec![distinct.field(schema.field(distinct.index).data_type())]);
+        Ok((Some(distinct), Arc::new(columns)))
     }
 
     fn field(&self, data_type: &DataType) -> Field {

@@ -34,8 +34,8 @@ impl ResultStore {
     ) -> Result<ResultWriter, Error> {
         let key = state.map(|state| file_cache_key(&file, state, job));
         let schema = Arc::new(Schema::new(vec![Field::new("bytes", DataType::Binary, false)]));
-        let new_result = NewResult { job, database: "", policies: 0, bytes_max: None, rows_max: None };
-        let writer = self.begin_with_file(new_result, StoredColumns::unchanged(schema), Some(file)).await?;
+        let new_result = NewResult { file: Some(&file), ..NewResult::new(job, "") };
+        let writer = self.begin(new_result, StoredColumns::unchanged(schema)).await?;
         if let Some(key) = key {
             self.cache_answer(key, writer.result().header().id);
         }

@@ -47,6 +47,15 @@ pub struct NewResult<'a> {
     pub bytes_max: Option<u64>,
     /// Maximum number of rows.
     pub rows_max: Option<u64>,
+    /// The file whose bytes are stored; `None` for rows of a query.
+    pub file: Option<&'a FileDescription>,
+}
+
+impl<'a> NewResult<'a> {
+    /// A result of `job` with rows of `database`, without limits of its own.
+    pub fn new(job: &'a Job, database: &'a str) -> Self {
+        Self { job, database, policies: 0, bytes_max: None, rows_max: None, file: None }
+    }
 }
 
 /// Converts rows of a query into rows of the stored columns.
@@ -99,15 +108,6 @@ impl ResultStore {
         new_result: NewResult<'_>,
         columns: StoredColumns,
     ) -> Result<ResultWriter, Error> {
-        self.begin_with_file(new_result, columns, None).await
-    }
-
-    pub(crate) async fn begin_with_file(
-        self: &Arc<Self>,
-        new_result: NewResult<'_>,
-        columns: StoredColumns,
-        file: Option<FileDescription>,
-    ) -> Result<ResultWriter, Error> {
         let created_at_ms = now_ms();
         let head = ResultHeader {
             id: ResultId::new(),
@@ -120,7 +120,7 @@ impl ResultStore {
             expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits().time_to_live)),
             rows_max: new_result.rows_max,
             missing_nodes: new_result.job.missing_nodes().map(Arc::unwrap_or_clone),
-            file,
+            file: new_result.file.cloned(),
         };
         let folder = self.folder.result_path(head.id);
         let result = StoredResult::new(head, folder, columns.schema.clone(), ResultProgress::default());

@@ -248,11 +248,10 @@ impl<'a> AnswerRecorder<'a> {
     async fn begin_result(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let (job, database) = (self.reply.job(), &self.request.database);
         let new_result = NewResult {
-            job,
-            database: database.name(),
             policies: database.row_policy_fingerprint(job.principal()),
             bytes_max: Some(self.store.limits().continued_bytes),
             rows_max: self.request.output.rows_max,
+            ..NewResult::new(job, database.name())
         };
         let writer = self.store.begin(new_result, stored_columns(schema)).await?;
         Ok(writer.with_cache_key(self.cache_key))

@@ -20,7 +20,7 @@ use crate::request::{OutputOptions, QueryRequest};
 use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
-use tidegate_core::{Content, Error, Format};
+use tidegate_core::{Content, Error};
 use tidegate_results::{NewResult, ResultStore, StoredResult};
 use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 
@@ -71,7 +71,7 @@ impl Executor {
         };
         let database = &request.database;
         let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
-        let new_result = NewResult { job, database, policies, bytes_max: None, rows_max: output.rows_max };
+        let new_result = NewResult { policies, rows_max: output.rows_max, ..NewResult::new(job, database) };
         let writer = store.begin(new_result, stored_columns(&schema)).await?.with_cache_key(cache_key);
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
@@ -177,7 +177,10 @@ impl ExportPreview<'_> {
             summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)
         };
         let summary = summary().map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        render_table(self.output.format, &summary)
+        let mut body = new_text_body(self.output.format, false, summary.schema_ref())?;
+        body.write(&summary);
+        body.write_end(false);
+        Ok(body.take_rest().0)
     }
 
     fn describe_storage(&self, visible: u64, read: u64) -> String {
@@ -214,11 +217,4 @@ impl ExportPreview<'_> {
         }
         structured.finish(true)
     }
-}
-
-fn render_table(format: Format, batch: &RecordBatch) -> Result<String, Error> {
-    let mut body = new_text_body(format, false, batch.schema_ref())?;
-    body.write(batch);
-    body.write_end(false);
-    Ok(body.take_rest().0)
 }

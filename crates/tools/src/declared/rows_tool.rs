@@ -68,29 +68,21 @@ impl<S: StatementSource> Handler for StatementToolHandler<S> {
         }
         let mut own = call.arguments().clone();
         with_paging(output_properties()).keys().for_each(|name| drop(own.remove(name)));
-        let answer = self.answer(&paging, own.clone(), &call).await;
+        let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
+        let answer = async {
+            let request = QueryRequest {
+                database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
+                statement: self.source.statement(&call, own.clone()).await?,
+                output: paging.output.output_options("Request less with other arguments.")?,
+            };
+            paging.run_query(&self.node, request, &call)
+        };
+        let answer = answer.await;
         let source = self.source.clone();
         Ok(Answer::written(move |reply| async move {
             let outcome = async { answer?.send(&reply).await }.await;
             source.on_call_end(reply.job(), own, outcome.as_ref().err());
             outcome
         }))
-    }
-}
-
-impl<S: StatementSource> StatementToolHandler<S> {
-    async fn answer(
-        &self,
-        paging: &PagingArguments,
-        own: Map<String, Value>,
-        call: &RunningCall,
-    ) -> Result<Answer, Error> {
-        let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
-        let request = QueryRequest {
-            database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
-            statement: self.source.statement(call, own).await?,
-            output: paging.output.output_options("Request less with other arguments.")?,
-        };
-        paging.run_query(&self.node, request, call)
     }
 }

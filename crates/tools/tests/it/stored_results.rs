@@ -58,7 +58,7 @@ impl StoredResultFixture {
 
     /// Writes `batches`, and then the failure, if there is one.
     async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
-        let new_result = NewResult { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+        let new_result = NewResult::new(&self.job, "shop");
         let writer = self.store.begin(new_result, StoredColumns::unchanged(batches[0].schema())).await.unwrap();
         let result = writer.result().clone();
         let failure = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
@@ -207,7 +207,7 @@ async fn download_follows_a_running_result() {
         .into_iter()
         .flat_map(|failure| [Format::Arrow, Format::Ndjson].map(|format| (failure, format)))
     {
-        let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+        let new_result = NewResult::new(&scene.job, "shop");
         let writer = scene.store.begin(new_result, StoredColumns::unchanged(rows(0, 1).schema())).await.unwrap();
         let uri = format!("{}/data", writer.result().header().id.uri());
         let failing = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
@@ -282,7 +282,7 @@ async fn incomplete_result_needs_partial_argument() {
 #[tokio::test]
 async fn manifest_version_tag_changes_with_each_block() {
     let scene = StoredResultFixture::new().await;
-    let new_result = NewResult { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
+    let new_result = NewResult::new(&scene.job, "shop");
     let first = rows(0, 60_000);
     let writer = scene.store.begin(new_result, StoredColumns::unchanged(first.schema())).await.unwrap();
     let result = writer.result().clone();

@@ -33,8 +33,7 @@ async fn write_on(store: Arc<ResultStore>, caller: &str, mut size: i64) {
         size = (size * 7 + 13) % 9000;
         let running = RunningCall::from_caller(&caller);
         let database = size.to_string();
-        let new_result =
-            NewResult { job: &running.job, database: &database, policies: 0, bytes_max: None, rows_max: None };
+        let new_result = NewResult::new(&running.job, &database);
         let Ok(writer) = store.begin(new_result, StoredColumns::unchanged(numbered_rows(0..1, 40).schema())).await
         else {
             continue;

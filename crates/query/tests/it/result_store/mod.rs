@@ -89,9 +89,7 @@ impl TestStore {
     }
 
     pub(crate) async fn begin(&self, running: &RunningCall, schema: &SchemaRef) -> Result<ResultWriter, Error> {
-        let new_result =
-            NewResult { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
-        self.store.begin(new_result, stored_columns(schema)).await
+        self.store.begin(NewResult::new(&running.job, "demo"), stored_columns(schema)).await
     }
 
     /// Writes `batches` as a result of `who`.
