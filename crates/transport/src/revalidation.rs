@@ -186,9 +186,9 @@ mod tests {
         // Without a change notification, the interval applies.
         drop(registry);
         let silent = Arc::new(RevokedCaller(watch::Sender::new(0)));
-        let mut interval_validity =
+        let mut interval_revalidator =
             CallerRevalidator::new(silent, &Registry::new(SnapshotBuilder::new().build(), EventDispatcher::default()));
-        assert_eq!(interval_validity.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
+        assert_eq!(interval_revalidator.run_while_valid(std::future::pending::<()>()).await, Err(Revoked));
         assert_eq!(Instant::now(), begun + REVALIDATE_EVERY);
     }
 }
