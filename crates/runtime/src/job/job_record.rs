@@ -86,13 +86,15 @@ impl Job {
     /// Records a statement for the audit line, if there is an auditor. If a call has many statements, only the first ones
     /// are recorded.
     pub fn record_statement(&self, statement: impl FnOnce() -> AuditedStatement) {
-        if self.events.auditor().is_none() {
+        let is_full = |record: &JobRecord| record.statements.len() >= AUDITED_STATEMENTS_MAX;
+        if self.events.auditor().is_none() || is_full(&self.record.lock()) {
             return;
         }
+        // Not under the lock: the fingerprint of a long statement takes a moment.
         let mut statement = statement();
         statement.tables.truncate(AUDITED_TABLES_MAX);
         let mut record = self.record.lock();
-        if record.statements.len() < AUDITED_STATEMENTS_MAX {
+        if !is_full(&record) {
             record.statements.push(statement);
         }
     }
