@@ -269,11 +269,7 @@ fn persist_usage(node: &Node, loaded: &LoadedConfig) {
 
 /// Opens the audit log that the configuration describes. A node with an audit log does not run without it.
 fn open_audit_log(loaded: &LoadedConfig) -> Result<Option<Arc<AuditLog>>, CommandError> {
-    let mut problems = Vec::new();
-    let options = config::audit_options(loaded, &mut problems);
-    if !problems.is_empty() {
-        return Err(loaded.to_error(&problems).into());
-    }
+    let options = config::audit_options(loaded).map_err(|problem| loaded.to_error(&[problem]))?;
     let log = options.map(|options| AuditLog::open(&options)).transpose();
     log.map_err(|error| CommandError::Usage(format!("audit.file: {error}")))
 }

@@ -71,7 +71,7 @@ pub(crate) fn find_startup_problems(loaded: &LoadedConfig) -> Vec<ConfigProblem>
 
 /// The reason why the audit log cannot be opened, if there is one. The check writes nothing.
 pub(crate) fn find_audit_problem(loaded: &LoadedConfig) -> Option<ConfigProblem> {
-    let options = audit_options(loaded, &mut Vec::new())?;
+    let options = audit_options(loaded).ok()??;
     AuditLog::check_openable(&options).err().map(|error| ConfigProblem::new("audit.file", error.to_string()))
 }
 

@@ -75,10 +75,5 @@ fn read_key(file: &Path) -> Result<AuditKey, CommandError> {
 fn configured_audit(options: &GlobalOptions) -> Result<AuditOptions, CommandError> {
     let none = || CommandError::Usage("name the FILE to verify, or a configuration with audit.file".to_owned());
     let loaded = options.load_config()?.ok_or_else(none)?;
-    let mut problems = Vec::new();
-    match audit_options(&loaded, &mut problems) {
-        Some(options) => Ok(options),
-        None if problems.is_empty() => Err(none()),
-        None => Err(loaded.to_error(&problems).into()),
-    }
+    audit_options(&loaded).map_err(|problem| loaded.to_error(&[problem]))?.ok_or_else(none)
 }

@@ -13,6 +13,7 @@ use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_transport::http::ProtectedResource;
 
 use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{Config, RoleConfig};
 use super::{LoadedConfig, limits};
 
@@ -23,7 +24,7 @@ pub(crate) fn requires_authentication(config: &Config) -> bool {
 pub(super) fn build_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> Option<CredentialAuthenticator> {
     let config = &loaded.config;
@@ -40,7 +41,7 @@ pub(super) fn build_authenticator(
     {
         Ok(credential_authenticator) => Some(credential_authenticator),
         Err(error) => {
-            problems.push(ConfigProblem::new("auth", error.to_string()));
+            problems.add("auth", error.to_string());
             None
         }
     }
@@ -51,11 +52,11 @@ pub(super) fn rebuild_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
 ) -> Result<CredentialAuthenticator, AuthenticatorError> {
-    let mut problems = Vec::new();
+    let problems = Problems::default();
     let mut disabled = Vec::new();
-    let mut credential_options = CredentialOptions::read(loaded, &mut problems);
+    let mut credential_options = CredentialOptions::read(loaded, &problems);
     // The configuration was valid when it was applied; only the files of tokens can have become invalid.
-    disabled.extend(problems.iter().map(|problem| format!("tokens are rejected: {}", problem.message)));
+    disabled.extend(problems.into_vec().iter().map(|problem| format!("tokens are rejected: {}", problem.message)));
     let mut keys = key_file(loaded);
     loop {
         match CredentialAuthenticator::new(authenticator_options(
@@ -85,7 +86,8 @@ fn key_file(loaded: &LoadedConfig) -> Option<KeyFile> {
 }
 
 pub(crate) fn token_options(loaded: &LoadedConfig) -> Option<TokenOptions> {
-    loaded.config.auth().tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, &mut Vec::new()))
+    let problems = Problems::default();
+    loaded.config.auth().tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, &problems))
 }
 
 #[derive(Clone)]
@@ -96,7 +98,7 @@ struct CredentialOptions {
 }
 
 impl CredentialOptions {
-    fn read(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Self {
+    fn read(loaded: &LoadedConfig, problems: &Problems) -> Self {
         let auth = loaded.config.auth();
         let tokens = auth.tokens.as_ref().and_then(|entry| credentials::parse_tokens(entry, loaded, problems));
         let certificates = credentials::parse_certificates(&auth.certificates, problems);
@@ -224,12 +226,9 @@ pub(crate) fn unknown_role_message(name: &str, known_names: &[&str]) -> String {
     }
 }
 
-fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
+fn check_roles(config: &Config, problems: &Problems) {
     let roles: BTreeSet<&str> = config.roles.iter().map(|role| role.name.as_str()).collect();
-    let unknown_role = |path: String, name: &str| {
-        let known_names: Vec<&str> = roles.iter().copied().collect();
-        ConfigProblem::new(path, unknown_role_message(name, &known_names))
-    };
+    let known_names: Vec<&str> = roles.iter().copied().collect();
     let auth = config.auth();
     let named = [("anonymous".to_owned(), &auth.anonymous)].into_iter();
     let named = named.chain(auth.local.iter().map(|names| ("local".to_owned(), names)));
@@ -237,24 +236,23 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let certificates = auth.certificates.iter().enumerate();
     let named = named.chain(certificates.map(|(index, entry)| (format!("certificates[{index}].roles"), &entry.roles)));
     for (member, names) in named {
-        let unknown = names.iter().enumerate().filter(|(_, name)| !roles.contains(name.as_str()));
-        problems.extend(unknown.map(|(index, name)| unknown_role(format!("auth.{member}[{index}]"), name)));
+        for (index, name) in names.iter().enumerate().filter(|(_, name)| !roles.contains(name.as_str())) {
+            problems.add(format_args!("auth.{member}[{index}]"), unknown_role_message(name, &known_names));
+        }
     }
     let mut names = BTreeSet::new();
     for (index, role) in config.roles.iter().enumerate() {
+        let problems = problems.at(format_args!("roles[{index}]"));
         if !names.insert(&role.name) {
-            problems.push(ConfigProblem::new(
-                format!("roles[{index}].name"),
-                format!("{} is the name of another", role.name),
-            ));
+            problems.add("name", format!("{} is the name of another", role.name));
         }
         if role.name.is_empty() {
-            problems.push(ConfigProblem::new(format!("roles[{index}].name"), "is empty"));
+            problems.add("name", "is empty");
         }
         for (position, name) in role.ingest.iter().enumerate().filter(|(_, name)| *name != "*" && !name.contains('.')) {
             let message =
                 format!("{name:?} is no database.table; write {name}.* for all tables of the database {name}");
-            problems.push(ConfigProblem::new(format!("roles[{index}].ingest[{position}]"), message));
+            problems.add(format_args!("ingest[{position}]"), message);
         }
         for (position, name) in role.toolsets.iter().enumerate() {
             if name != "*" && name != DISCOVER_TOOLSET && !config.toolsets.contains_key(name) {
@@ -263,7 +261,7 @@ fn check_roles(config: &Config, problems: &mut Vec<ConfigProblem>) {
                 let known_names = known_names.join(", ");
                 let message =
                     format!("there is no toolset {name:?}; the toolsets are {known_names}, and \"*\" for everything");
-                problems.push(ConfigProblem::new(format!("roles[{index}].toolsets[{position}]"), message));
+                problems.add(format_args!("toolsets[{position}]"), message);
             }
         }
     }

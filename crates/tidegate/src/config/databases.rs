@@ -15,7 +15,8 @@ use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 use super::ingest::{admit_later_tables, check_ingest, ingest_folder, open_target};
 use super::network::ClientTlsFiles;
 use super::opened_target::OpenedTarget;
-use super::problem::{ConfigProblem, accept, checked};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::quantities::SecretText;
 use super::types::DatabaseConfig;
 use super::{LoadedConfig, network, policies, postgres, system, tables};
@@ -68,7 +69,7 @@ impl OpenDatabases {
         engine: &Engine,
         node_tables: &NodeTables,
         mut folders: BTreeMap<String, OpenedTables>,
-        problems: &mut Vec<ConfigProblem>,
+        problems: &Problems,
     ) -> Self {
         let mut all = Self::default();
         let mut names: BTreeMap<&str, Option<usize>> = reserved.iter().map(|name| (*name, None)).collect();
@@ -125,8 +126,8 @@ impl OpenDatabases {
         all
     }
 
-    fn add(&mut self, opened: Result<OpenedDatabase, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) {
-        if let Some(opened) = accept(opened, problems) {
+    fn add(&mut self, opened: Result<OpenedDatabase, Vec<ConfigProblem>>, problems: &Problems) {
+        if let Some(opened) = problems.accept(opened) {
             self.by_name.insert(opened.entry.name.clone(), opened);
         }
     }
@@ -144,7 +145,7 @@ impl OpenDatabases {
         if has_other_kind(entry) || entry.system.is_some() {
             return Err(vec![ConfigProblem::new(path, ONE_KIND_MESSAGE)]);
         }
-        let mut problems = Vec::new();
+        let problems = Problems::default();
         let mut opened: Vec<Arc<dyn Database>> = Vec::new();
         for (index, name) in members.iter().enumerate() {
             match self.by_name.get(name) {
@@ -158,7 +159,7 @@ impl OpenDatabases {
             }
         }
         if !problems.is_empty() {
-            return Err(problems);
+            return Err(problems.into_vec());
         }
         let is_same = |old: &&OpenedDatabase| {
             let is_unchanged = |name: &String| match (previous.by_name.get(name), self.by_name.get(name)) {
@@ -208,7 +209,7 @@ impl OpenDatabases {
     pub(super) async fn inspect(
         &self,
         previous: &Self,
-        problems: &mut Vec<ConfigProblem>,
+        problems: &Problems,
         warnings: &mut Vec<String>,
     ) -> Vec<ConfigProblem> {
         let mut refused_logins = Vec::new();
@@ -263,7 +264,7 @@ impl OpenDatabases {
 }
 
 impl OpenedDatabase {
-    async fn check_policies(&self, problems: &mut Vec<ConfigProblem>, warnings: &mut Vec<String>) {
+    async fn check_policies(&self, problems: &Problems, warnings: &mut Vec<String>) {
         let Self { entry, path, .. } = self;
         if entry.policies.is_empty() {
             return;
@@ -394,5 +395,5 @@ pub(super) fn check_keys_of_kind(entry: &DatabaseConfig, path: &str) -> Result<(
         }
     }
     problems.extend(system::check_keys(entry, path));
-    checked((), problems)
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

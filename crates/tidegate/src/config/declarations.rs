@@ -16,43 +16,41 @@ use tidegate_tools::declared::{
 
 use super::LoadedConfig;
 use super::limits::{to_call_limits, to_tool_limits};
-use super::problem::{ConfigProblem, checked, parse_items};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{
     AllowedOriginsConfig, AnnotationsConfig, CacheConfig, HttpRequestConfig, InputConfig, InputType, IsolationConfig,
     MessageConfig, MessageRole, PromptConfig, ResourceConfig, ToolConfig,
 };
 
-type Problems = Vec<ConfigProblem>;
-
-pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredSql>, Problems> {
-    let mut problems = Vec::new();
+pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredSql>, Vec<ConfigProblem>> {
+    let problems = Problems::at_path(path);
     if entry.sql.is_none() {
-        problems.push(ConfigProblem::new(
-            path,
-            "sql is missing: the statement that the tool runs (or insert_into, or http)",
-        ));
+        problems.add("", "sql is missing: the statement that the tool runs (or insert_into, or http)");
     }
     let action = DeclaredSql {
         database: entry.database.clone(),
         sql: entry.sql.clone().unwrap_or_default(),
         transaction: transaction(entry),
     };
-    let tool = build_tool(entry, action, path, &mut problems);
-    checked(tool, problems)
+    let tool = build_tool(entry, action, &problems);
+    problems.checked(tool)
 }
 
 /// The declaration of the tool `entry` at `path` that adds a row to a table.
-pub(super) fn build_insert_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredInsert>, Problems> {
-    let mut problems = Vec::new();
+pub(super) fn build_insert_tool(
+    entry: &ToolConfig,
+    path: &str,
+) -> Result<DeclaredTool<DeclaredInsert>, Vec<ConfigProblem>> {
+    let problems = Problems::at_path(path);
     if entry.sql.is_some() || entry.database.is_some() || entry.http.is_some() {
-        problems
-            .push(ConfigProblem::new(path, "needs one of sql, insert_into and http; insert_into names the database"));
+        problems.add("", "needs one of sql, insert_into and http; insert_into names the database");
     }
     if entry.cache.is_some() {
-        problems.push(ConfigProblem::new(format!("{path}.cache"), "has no effect on a tool that writes; remove it"));
+        problems.add("cache", "has no effect on a tool that writes; remove it");
     }
-    let tool = build_tool(entry, DeclaredInsert, path, &mut problems);
-    checked(tool, problems)
+    let tool = build_tool(entry, DeclaredInsert, &problems);
+    problems.checked(tool)
 }
 
 /// The declaration of the http tool `entry` at `path`. Its texts are templates in the current syntax.
@@ -61,13 +59,12 @@ pub(super) fn build_http_tool(
     http: &HttpRequestConfig,
     path: &str,
     loaded: &LoadedConfig,
-) -> Result<DeclaredTool<HttpDefinition>, Problems> {
-    let mut problems = Vec::new();
+) -> Result<DeclaredTool<HttpDefinition>, Vec<ConfigProblem>> {
+    let problems = Problems::at_path(path);
     if entry.sql.is_some() || entry.database.is_some() {
-        problems.push(ConfigProblem::new(path, "needs either sql or http, not both"));
+        problems.add("", "needs either sql or http, not both");
     }
-    let at = |member: &str| format!("{path}.http.{member}");
-    let texts = ["url", "query", "headers", "body"].map(at);
+    let texts = ["http.url", "http.query", "http.headers", "http.body"].map(|key| problems.path_of(key));
     let request = HttpDefinition {
         method: http.method.clone(),
         url: http.url.clone(),
@@ -79,69 +76,70 @@ pub(super) fn build_http_tool(
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
     };
-    let tool = build_tool(entry, request, path, &mut problems);
-    checked(tool, problems)
+    let tool = build_tool(entry, request, &problems);
+    problems.checked(tool)
 }
 
-fn build_tool<A>(entry: &ToolConfig, action: A, path: &str, problems: &mut Problems) -> DeclaredTool<A> {
+fn build_tool<A>(entry: &ToolConfig, action: A, problems: &Problems) -> DeclaredTool<A> {
     DeclaredTool {
         name: entry.name.clone(),
         title: entry.title.clone(),
         description: entry.description.clone(),
         annotations: annotations(entry.annotations),
         action,
-        inputs: build_inputs(&entry.input, path, problems),
-        output: build_output(entry, path, problems),
-        confirm: parse_confirm(entry, path, problems),
-        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, problems),
+        inputs: build_inputs(&entry.input, problems),
+        output: build_output(entry, problems),
+        confirm: entry.confirm.as_deref().and_then(|text| parse_template(text, "confirm", problems)),
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, problems),
         limits: to_tool_limits(&entry.limits),
         cache: entry.cache.map(cache),
     }
 }
 
-fn build_output(entry: &ToolConfig, path: &str, problems: &mut Problems) -> FixedOutput {
+fn build_output(entry: &ToolConfig, problems: &Problems) -> FixedOutput {
     fn parse<T>(
         name: &Option<String>,
-        path: String,
+        key: &str,
         parse: impl Fn(&str) -> Result<T, Error>,
-        problems: &mut Problems,
+        problems: &Problems,
     ) -> Option<T> {
-        let parsed = parse(name.as_deref()?).map_err(|error| ConfigProblem::new(path, error.to_string()));
-        parsed.map_err(|problem| problems.push(problem)).ok()
+        parse(name.as_deref()?).map_err(|error| problems.add(key, error.to_string())).ok()
     }
     FixedOutput {
-        format: parse(&entry.format, format!("{path}.format"), Format::parse_for_model, problems),
+        format: parse(&entry.format, "format", Format::parse_for_model, problems),
         extract: entry.extract.clone(),
-        mode: parse(&entry.mode, format!("{path}.mode"), AnswerMode::parse, problems),
-        delivery: parse(&entry.delivery, format!("{path}.delivery"), Delivery::parse, problems),
+        mode: parse(&entry.mode, "mode", AnswerMode::parse, problems),
+        delivery: parse(&entry.delivery, "delivery", Delivery::parse, problems),
     }
 }
 
-fn parse_confirm(entry: &ToolConfig, path: &str, problems: &mut Problems) -> Option<TextTemplate> {
-    let question = parse_template(entry.confirm.as_deref()?, format!("{path}.confirm"));
-    question.map_err(|problem| problems.push(problem)).ok()
+fn parse_template(text: &str, key: &str, problems: &Problems) -> Option<TextTemplate> {
+    let template = TextTemplate::parse(text);
+    template.map_err(|error| problems.add(key, format!("{error}; {}", TemplateError::HINT))).ok()
 }
 
-fn parse_template(text: &str, path: String) -> Result<TextTemplate, ConfigProblem> {
-    TextTemplate::parse(text).map_err(|error| ConfigProblem::new(path, format!("{error}; {}", TemplateError::HINT)))
-}
-
-pub(super) fn build_resource(entry: &ResourceConfig, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
-    let mut problems = Vec::new();
-    let inputs = build_inputs(&entry.input, path, &mut problems);
-    let access = parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems);
+pub(super) fn build_resource(
+    entry: &ResourceConfig,
+    path: &str,
+    folder: &Path,
+) -> Result<DeclaredResource, Vec<ConfigProblem>> {
+    let problems = Problems::at_path(path);
+    let inputs = build_inputs(&entry.input, &problems);
+    let access = parse_access(&entry.access, &entry.scopes, &entry.from, &problems);
     let source = match (&entry.sql, &entry.file) {
         (Some(sql), None) => {
             let format = entry.format.as_deref().map_or(Ok(Format::Mcp), Format::parse_for_model);
-            let format = format.map_err(|error| ConfigProblem::new(format!("{path}.format"), error.to_string()));
+            let format = format.map_err(|error| problems.add("format", error.to_string())).ok();
             let (database, sql) = (entry.database.clone(), sql.clone());
             format.map(|format| ResourceSource::Sql { database, sql, inputs, format })
         }
-        (None, Some(file)) => file_source(file, path, folder, inputs),
-        _ => Err(ConfigProblem::new(path, "needs either sql or file, not both")),
+        (None, Some(file)) => file_source(file, folder, inputs, &problems),
+        _ => {
+            problems.add("", "needs either sql or file, not both");
+            None
+        }
     };
-    let source = source.map_err(|problem| problems.push(problem));
-    let (Ok(source), true) = (source, problems.is_empty()) else { return Err(problems) };
+    let (Some(source), true) = (source, problems.is_empty()) else { return Err(problems.into_vec()) };
     Ok(DeclaredResource {
         uri: entry.uri.clone(),
         name: entry.name.clone(),
@@ -156,27 +154,21 @@ pub(super) fn build_resource(entry: &ResourceConfig, path: &str, folder: &Path) 
 }
 
 /// Splits the path before the component with the first variable, so that no variable can leave the folder before it.
-fn file_source(
-    file: &str,
-    path: &str,
-    folder: &Path,
-    inputs: Vec<DeclaredInput>,
-) -> Result<ResourceSource, ConfigProblem> {
+fn file_source(file: &str, folder: &Path, inputs: Vec<DeclaredInput>, problems: &Problems) -> Option<ResourceSource> {
     let fixed = file.split("{{").next().unwrap_or_default();
     let (fixed_folder, name) = match fixed.rfind('/') {
         Some(slash) => file.split_at(slash + 1),
         None => ("", file),
     };
-    let path = parse_template(name, format!("{path}.file"))?;
-    Ok(ResourceSource::File { folder: folder.join(fixed_folder), path, inputs })
+    let path = parse_template(name, "file", problems)?;
+    Some(ResourceSource::File { folder: folder.join(fixed_folder), path, inputs })
 }
 
-pub(super) fn build_prompt(entry: &PromptConfig, path: &str) -> Result<DeclaredPrompt, Problems> {
-    let mut problems = Vec::new();
+pub(super) fn build_prompt(entry: &PromptConfig, path: &str) -> Result<DeclaredPrompt, Vec<ConfigProblem>> {
+    let problems = Problems::at_path(path);
     let mut messages = Vec::new();
     for (index, entry) in entry.messages.iter().enumerate() {
-        let message = build_message(entry, &format!("{path}.messages[{index}]"));
-        messages.extend(message.map_err(|problem| problems.push(problem)));
+        messages.extend(build_message(entry, &problems.at(format_args!("messages[{index}]"))));
     }
     let arguments = entry.arguments.iter().map(|argument| PromptArgument {
         name: argument.name.clone(),
@@ -190,35 +182,38 @@ pub(super) fn build_prompt(entry: &PromptConfig, path: &str) -> Result<DeclaredP
         description: entry.description.clone(),
         arguments: arguments.collect(),
         messages,
-        access: parse_access(&entry.access, &entry.scopes, &entry.from, path, &mut problems),
+        access: parse_access(&entry.access, &entry.scopes, &entry.from, &problems),
     };
-    checked(prompt, problems)
+    problems.checked(prompt)
 }
 
-fn build_message(entry: &MessageConfig, path: &str) -> Result<(ContentRole, PromptPart), ConfigProblem> {
+fn build_message(entry: &MessageConfig, problems: &Problems) -> Option<(ContentRole, PromptPart)> {
     let role = match entry.role {
         MessageRole::User => ContentRole::User,
         MessageRole::Assistant => ContentRole::Assistant,
     };
-    let parse = |member: &str, text: &str| parse_template(text, format!("{path}.{member}"));
-    match (&entry.text, &entry.resource) {
-        (Some(text), None) => Ok((role, PromptPart::Text(parse("text", text)?))),
-        (None, Some(uri)) => Ok((role, PromptPart::Resource(parse("resource", uri)?))),
-        _ => Err(ConfigProblem::new(path, "needs either text or resource, not both")),
-    }
+    let part = match (&entry.text, &entry.resource) {
+        (Some(text), None) => PromptPart::Text(parse_template(text, "text", problems)?),
+        (None, Some(uri)) => PromptPart::Resource(parse_template(uri, "resource", problems)?),
+        _ => {
+            problems.add("", "needs either text or resource, not both");
+            return None;
+        }
+    };
+    Some((role, part))
 }
 
-fn build_inputs(entries: &BTreeMap<String, InputConfig>, path: &str, problems: &mut Problems) -> Vec<DeclaredInput> {
-    let mut inputs = Vec::new();
-    for (name, entry) in entries {
-        let input = build_input(name, entry, &format!("{path}.input.{name}"));
-        inputs.extend(input.map_err(|problem| problems.push(problem)));
-    }
-    inputs
+fn build_inputs(entries: &BTreeMap<String, InputConfig>, problems: &Problems) -> Vec<DeclaredInput> {
+    let build =
+        |(name, entry): (&String, &InputConfig)| build_input(name, entry, &problems.at(format_args!("input.{name}")));
+    entries.iter().filter_map(build).collect()
 }
 
-fn build_input(name: &str, entry: &InputConfig, path: &str) -> Result<DeclaredInput, ConfigProblem> {
-    let reject = |member: &str, message: &str| Err(ConfigProblem::new(format!("{path}{member}"), message));
+fn build_input(name: &str, entry: &InputConfig, problems: &Problems) -> Option<DeclaredInput> {
+    let reject = |key: &str, message: &str| {
+        problems.add(key, message);
+        None
+    };
     let is_name = name.starts_with(|character: char| character.is_ascii_alphabetic() || character == '_')
         && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
     if !is_name {
@@ -227,9 +222,9 @@ fn build_input(name: &str, entry: &InputConfig, path: &str) -> Result<DeclaredIn
     let kind = match (entry.kind, entry.items) {
         (InputType::List, items) => match scalar(items.unwrap_or_default()) {
             Some(scalar) => InputKind::List(scalar),
-            None => return reject(".items", "must be the type of one value"),
+            None => return reject("items", "must be the type of one value"),
         },
-        (_, Some(_)) => return reject(".items", "only a list has items"),
+        (_, Some(_)) => return reject("items", "only a list has items"),
         (InputType::Identifier, None) if entry.allow.is_empty() => {
             return reject("", "an identifier needs allow: the columns or tables that it may be");
         }
@@ -237,7 +232,7 @@ fn build_input(name: &str, entry: &InputConfig, path: &str) -> Result<DeclaredIn
         (kind, None) => InputKind::Scalar(scalar(kind).unwrap_or(ScalarType::String)),
     };
     if !entry.allow.is_empty() && entry.kind != InputType::Identifier {
-        return reject(".allow", "only an identifier has allow; for values write enum");
+        return reject("allow", "only an identifier has allow; for values write enum");
     }
     let constraints = constraints(entry);
     let input = DeclaredInput {
@@ -250,10 +245,10 @@ fn build_input(name: &str, entry: &InputConfig, path: &str) -> Result<DeclaredIn
         constraints,
     };
     let schema = tidegate_core::JsonSchema::new(input.schema());
-    let schema = schema.map_err(|error| ConfigProblem::new(path, error.to_string()))?;
+    let schema = schema.map_err(|error| problems.add("", error.to_string())).ok()?;
     match entry.default.as_ref().map(|default| schema.check(default)) {
-        Some(Err(_)) => reject(".default", "does not fit the parameter's type"),
-        _ => Ok(input),
+        Some(Err(_)) => reject("default", "does not fit the parameter's type"),
+        _ => Some(input),
     }
 }
 
@@ -315,15 +310,9 @@ fn annotations(entry: AnnotationsConfig) -> ToolAnnotations {
     }
 }
 
-fn parse_access(
-    names: &[String],
-    scopes: &[String],
-    from: &AllowedOriginsConfig,
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-) -> Access {
+fn parse_access(names: &[String], scopes: &[String], from: &AllowedOriginsConfig, problems: &Problems) -> Access {
     let transports = from.transports.as_ref().map(|names| {
-        parse_items(names, &format!("{path}.from.transports"), problems, |name| {
+        problems.parse_items("from.transports", names, |name| {
             TransportKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
                 let known_names = TransportKind::ALL.map(TransportKind::name).join(", ");
                 format!("there is no transport {name:?}; there are {known_names}")
@@ -331,12 +320,12 @@ fn parse_access(
         })
     });
     let networks = from.networks.as_ref().map(|networks| {
-        parse_items(networks, &format!("{path}.from.networks"), problems, |text| {
+        problems.parse_items("from.networks", networks, |text| {
             IpNetwork::parse(text)
                 .ok_or_else(|| format!("{text:?} is no network; write it as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7"))
         })
     });
-    let scopes = parse_items(scopes, &format!("{path}.scopes"), problems, |scope| match is_scope(scope) {
+    let scopes = problems.parse_items("scopes", scopes, |scope| match is_scope(scope) {
         true => Ok(scope.to_owned()),
         false => Err(format!("{scope:?} is no scope: one is a word without spaces, quotes and backslashes")),
     });

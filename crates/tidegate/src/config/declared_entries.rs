@@ -10,7 +10,8 @@ use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, Htt
 
 use super::databases::OpenDatabases;
 use super::named_table::NamedTable;
-use super::problem::{ConfigProblem, accept};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::Config;
 use super::{LoadedConfig, declarations};
 use crate::node::NodeState;
@@ -23,7 +24,7 @@ pub(super) async fn add_declared_entries(
     (loaded, memory): (&LoadedConfig, &Arc<NodeMemory>),
     limits: Limits,
     open: &OpenDatabases,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> NodeState {
     let config = &loaded.config;
@@ -40,7 +41,7 @@ async fn add_sql_tools(
     mut state: NodeState,
     config: &Config,
     limits: CallLimits,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> NodeState {
     let view = state.view().clone();
@@ -57,7 +58,7 @@ async fn add_sql_tools(
         .collect();
     let mut prepared = futures::stream::iter(preparations).buffered(PREPARED_AT_ONCE);
     while let Some(prepared) = prepared.next().await {
-        if let Some((tool, unreachable)) = accept(prepared, problems) {
+        if let Some((tool, unreachable)) = problems.accept(prepared) {
             warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
             state = state.entries(|entries| entries.tool(tool));
         }
@@ -71,13 +72,13 @@ async fn add_insert_tools(
     config: &Config,
     memory: &Arc<NodeMemory>,
     open: &OpenDatabases,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
 ) -> NodeState {
     for (index, entry) in config.tools.iter().enumerate() {
         let (Some(name), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
         let at_name = |message| vec![ConfigProblem::new(format!("{path}.insert_into"), message)];
-        let tool = accept(declarations::build_insert_tool(entry, &path), problems);
-        let table = accept(NamedTable::find(name, config, open).await.map_err(at_name), problems);
+        let tool = problems.accept(declarations::build_insert_tool(entry, &path));
+        let table = problems.accept(NamedTable::find(name, config, open).await.map_err(at_name));
         let (Some(tool), Some(NamedTable { target, name, known })) = (tool, table) else { continue };
         let tenancy = state.view().databases.tenancy().clone();
         let options = IngestToolOptions { tenancy, memory: memory.clone(), ..IngestToolOptions::default() };
@@ -86,14 +87,14 @@ async fn add_insert_tools(
             // The process that writes to the table offers the tool.
             None => tool.check(known.as_ref()).map(|()| None),
         };
-        if let Some(Some(tool)) = accept(prepared.map_err(nest_problems(&path)), problems) {
+        if let Some(Some(tool)) = problems.accept(prepared.map_err(nest_problems(&path))) {
             state = state.entries(|entries| entries.tool(tool));
         }
     }
     state
 }
 
-fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> NodeState {
+fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &Problems) -> NodeState {
     let config = &loaded.config;
     if config.tools.iter().all(|tool| tool.http.is_none()) {
         return state;
@@ -108,13 +109,13 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Ve
         let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
         client.map_err(|error| vec![ConfigProblem::new("http", error.to_string())])
     });
-    let Some(client) = accept(client, problems) else { return state };
+    let Some(client) = problems.accept(client) else { return state };
     for (index, entry) in config.tools.iter().enumerate() {
         let (Some(http), None) = (&entry.http, &entry.insert_into) else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded);
         let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));
-        if let Some(tool) = accept(tool, problems) {
+        if let Some(tool) = problems.accept(tool) {
             state = state.entries(|entries| entries.tool(tool));
         }
     }
@@ -124,7 +125,7 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &mut Ve
 async fn add_resources(
     mut state: NodeState,
     loaded: &LoadedConfig,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> NodeState {
     for (index, entry) in loaded.config.resources.iter().enumerate() {
@@ -133,7 +134,7 @@ async fn add_resources(
             Ok(resource) => resource.prepare(state.view()).await.map_err(nest_problems(&path)),
             Err(problems) => Err(problems),
         };
-        let Some((prepared, unreachable)) = accept(resource, problems) else { continue };
+        let Some((prepared, unreachable)) = problems.accept(resource) else { continue };
         warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
         state = state.entries(|entries| match prepared {
             PreparedResource::Resource(resource) => entries.resource(*resource),
@@ -143,12 +144,12 @@ async fn add_resources(
     state
 }
 
-fn add_prompts(mut state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
+fn add_prompts(mut state: NodeState, config: &Config, problems: &Problems) -> NodeState {
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);
         let prompt = prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(nest_problems(&path)));
-        if let Some(prompt) = accept(prompt, problems) {
+        if let Some(prompt) = problems.accept(prompt) {
             state = state.entries(|entries| entries.prompt(prompt));
         }
     }

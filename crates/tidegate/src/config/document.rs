@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::includes;
+use super::includes::{self, FileMerger};
 use super::problem::{ConfigProblem, SourcePosition};
 use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, parse_document};
@@ -41,15 +41,16 @@ impl Document {
         let mut root = parse_document(text, 0)?;
         let mut files = vec![path.to_owned()];
         files.extend(includes::included_files(&root, path, variables)?);
-        let mut problems = Vec::new();
+        let mut merger = FileMerger { files: &files, problems: Vec::new() };
         for (index, file) in files.iter().enumerate().skip(1) {
             match read_file(file).and_then(|text| parse_document(&text, index)) {
-                Ok(added) => includes::merge(&mut root, added, &files, "", &mut problems),
-                Err(unreadable) => problems.extend(
+                Ok(added) => merger.merge(&mut root, added, ""),
+                Err(unreadable) => merger.problems.extend(
                     unreadable.into_iter().map(|problem| ConfigProblem { file: Some(file.clone()), ..problem }),
                 ),
             }
         }
+        let problems = merger.problems;
         if problems.is_empty() { Self::build(files, &root, variables) } else { Err(problems) }
     }
 

@@ -76,54 +76,54 @@ pub(super) fn included_files(
     Ok(files)
 }
 
-/// Adds the values of `added`, an included file, to `root`. Lists are joined and maps merged; each other key may be set
-/// in one file only. `files` are the files of the positions.
-pub(super) fn merge(
-    root: &mut YamlNode,
-    added: YamlNode,
-    files: &[PathBuf],
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-) {
-    if is_empty_document(&added) {
-        return;
-    }
-    if is_empty_document(root) {
-        *root = added;
-        return;
-    }
-    let added_position = added.position;
-    match (&mut root.kind, added.kind) {
-        (YamlContent::List(items), YamlContent::List(more)) => items.extend(more),
-        (YamlContent::Map(members), YamlContent::Map(more)) => {
-            more.into_iter().for_each(|member| merge_member(members, member, files, path, problems));
-        }
-        _ => {
-            let first = root.position;
-            let file = files.get(first.file).map(|file| file.display().to_string()).unwrap_or_default();
-            let subject = if path.is_empty() { "the whole file".to_owned() } else { path.to_owned() };
-            let message =
-                format!("{subject} is set a second time; the first is in {file}:{}:{}", first.line, first.column);
-            problems.push(ConfigProblem::at_position(added_position, message).in_file(files));
-        }
-    }
+/// Merges included files into the main one.
+pub(super) struct FileMerger<'a> {
+    /// The files of the positions.
+    pub(super) files: &'a [PathBuf],
+    pub(super) problems: Vec<ConfigProblem>,
 }
 
-fn merge_member(
-    members: &mut Vec<Member>,
-    (name, position, node): Member,
-    files: &[PathBuf],
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-) {
-    if path.is_empty() && name == INCLUDE {
-        let message = "include may stand in the main file only";
-        return problems.push(ConfigProblem::at_position(position, message).in_file(files));
+impl FileMerger<'_> {
+    /// Adds the values of `added`, an included file, to `root`. Lists are joined and maps merged; each other key may be
+    /// set in one file only.
+    pub(super) fn merge(&mut self, root: &mut YamlNode, added: YamlNode, path: &str) {
+        if is_empty_document(&added) {
+            return;
+        }
+        if is_empty_document(root) {
+            *root = added;
+            return;
+        }
+        let added_position = added.position;
+        match (&mut root.kind, added.kind) {
+            (YamlContent::List(items), YamlContent::List(more)) => items.extend(more),
+            (YamlContent::Map(members), YamlContent::Map(more)) => {
+                more.into_iter().for_each(|member| self.merge_member(members, member, path));
+            }
+            _ => {
+                let first = root.position;
+                let file = self.files.get(first.file).map(|file| file.display().to_string()).unwrap_or_default();
+                let subject = if path.is_empty() { "the whole file" } else { path };
+                let (line, column) = (first.line, first.column);
+                let message = format!("{subject} is set a second time; the first is in {file}:{line}:{column}");
+                self.reject(added_position, message);
+            }
+        }
     }
-    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-    match members.iter_mut().find(|(other, _, _)| *other == name) {
-        Some((_, _, existing)) => merge(existing, node, files, &path, problems),
-        None => members.push((name, position, node)),
+
+    fn merge_member(&mut self, members: &mut Vec<Member>, (name, position, node): Member, path: &str) {
+        if path.is_empty() && name == INCLUDE {
+            return self.reject(position, "include may stand in the main file only");
+        }
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match members.iter_mut().find(|(other, _, _)| *other == name) {
+            Some((_, _, existing)) => self.merge(existing, node, &path),
+            None => members.push((name, position, node)),
+        }
+    }
+
+    fn reject(&mut self, position: SourcePosition, message: impl Into<String>) {
+        self.problems.push(ConfigProblem::at_position(position, message).in_file(self.files));
     }
 }
 

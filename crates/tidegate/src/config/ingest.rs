@@ -20,7 +20,8 @@ use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_in
 
 use super::LoadedConfig;
 use super::opened_target::OpenedTarget;
-use super::problem::{ConfigProblem, accept, checked, parse_items};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::quantities::OneOrMany;
 use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
 use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
@@ -34,19 +35,19 @@ pub(super) async fn open_folders(
     loaded: &LoadedConfig,
     folders: &IngestFolders,
     engine: &Engine,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
 ) -> BTreeMap<String, OpenedTables> {
     let mut opened = BTreeMap::new();
     for (index, entry) in loaded.config.databases.iter().enumerate() {
         let Some(folder) = ingest_folder(entry) else { continue };
         let path = format!("databases[{index}]");
-        let Some(tables) = accept(build_declarations(entry, &path, engine), problems) else { continue };
+        let Some(tables) = problems.accept(build_declarations(entry, &path, engine)) else { continue };
         let folder = loaded.resolve(folder.clone());
         match folders.open(&entry.name, &folder, tables, entry.create_tables.unwrap_or(true)).await {
             Ok(tables) => {
                 opened.insert(entry.name.clone(), tables);
             }
-            Err(error) => problems.push(ConfigProblem::new(format!("{path}.ingest"), error.to_string())),
+            Err(error) => problems.add(format_args!("{path}.ingest"), error.to_string()),
         }
     }
     opened
@@ -75,25 +76,23 @@ pub(super) fn open_target(
     let Some(names) = entry.ingest.clone().filter(|_| has_engine(entry)).map(OneOrMany::into_vec) else {
         return Ok(None);
     };
-    let mut problems = Vec::new();
+    let problems = Problems::at_path(path);
+    let of_table = |name: &String| problems.at(format_args!("tables.{name}"));
     for (name, table) in &entry.tables {
-        let path = format!("{path}.tables.{name}");
         if !names.contains(name) {
-            problems.push(ConfigProblem::new(&path, "is not among the tables of ingest"));
+            of_table(name).add("", "is not among the tables of ingest");
         }
         if *table != (TableConfig { stamp: table.stamp.clone(), ..TableConfig::default() }) {
-            problems.push(ConfigProblem::new(path, "has keys other than stamp; the database itself has the columns"));
+            of_table(name).add("", "has keys other than stamp; the database itself has the columns");
         }
     }
-    let stamps = |name: &String, problems: &mut Vec<ConfigProblem>| {
+    let stamps = |name: &String| {
         let table = entry.tables.get(name);
-        table.map(|table| build_stamps(table, &format!("{path}.tables.{name}"), problems)).unwrap_or_default()
+        table.map(|table| build_stamps(table, &of_table(name))).unwrap_or_default()
     };
-    let tables: Vec<(String, Vec<ColumnStamp>)> =
-        names.into_iter().map(|name| (name.clone(), stamps(&name, &mut problems))).collect();
-    let (tables, problem) = (checked(tables, problems)?, |error: Error| {
-        vec![ConfigProblem::new(format!("{path}.ingest"), error.to_string())]
-    });
+    let tables: Vec<(String, Vec<ColumnStamp>)> = names.into_iter().map(|name| (name.clone(), stamps(&name))).collect();
+    let tables = problems.checked(tables)?;
+    let problem = |error: Error| vec![ConfigProblem::new(format!("{path}.ingest"), error.to_string())];
     if let Some(connection) = &entry.postgres {
         let target = ConnectTarget::parse(connection.0.expose(), &ConnectEnvironment::from_process());
         let target = target.map_err(|error| vec![ConfigProblem::new(format!("{path}.postgres"), error.to_string())])?;
@@ -171,24 +170,19 @@ fn build_declarations(
     path: &str,
     engine: &Engine,
 ) -> Result<BTreeMap<String, TableDeclaration>, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
+    let problems = Problems::at_path(path);
     let mut tables = BTreeMap::new();
     for (name, table) in &entry.tables {
-        let path = format!("{path}.tables.{name}");
-        check_keys(table, &path, &mut problems);
-        tables.insert(name.clone(), build_declaration(table, &path, engine, &mut problems));
+        let problems = problems.at(format_args!("tables.{name}"));
+        check_keys(table, &problems);
+        tables.insert(name.clone(), build_declaration(table, engine, &problems));
     }
-    checked(tables, problems)
+    problems.checked(tables)
 }
 
-fn build_declaration(
-    table: &TableConfig,
-    path: &str,
-    engine: &Engine,
-    problems: &mut Vec<ConfigProblem>,
-) -> TableDeclaration {
-    let columns = (!table.columns.0.is_empty()).then(|| build_columns(table, path, problems));
-    let partition_by = parse_items(&table.partition_by, &format!("{path}.partition_by"), problems, |text| {
+fn build_declaration(table: &TableConfig, engine: &Engine, problems: &Problems) -> TableDeclaration {
+    let columns = (!table.columns.0.is_empty()).then(|| build_columns(table, problems));
+    let partition_by = problems.parse_items("partition_by", &table.partition_by, |text| {
         parse_partition(text)
             .ok_or_else(|| format!("{text:?} is no partition: write a column, or hour(C), day(C) or month(C)"))
     });
@@ -196,12 +190,12 @@ fn build_declaration(
     if table.retention.is_some() && !partition_by.iter().any(by_time) {
         let message =
             "needs a partition by time, such as partition_by: [day(time)], because rows are removed with their files";
-        problems.push(ConfigProblem::new(format!("{path}.retention"), message));
+        problems.add("retention", message);
     }
     let transform = table.transform.as_ref().and_then(|sql| match SelectTransform::parse(sql, engine) {
         Ok(transform) => Some(Arc::new(transform) as Arc<dyn RowTransform>),
         Err(error) => {
-            problems.push(ConfigProblem::new(format!("{path}.transform"), error.to_string()));
+            problems.add("transform", error.to_string());
             None
         }
     });
@@ -213,7 +207,7 @@ fn build_declaration(
             Some(EvolveConfig::AddColumns) => SchemaEvolution::AddColumns,
             Some(EvolveConfig::Strict) | None => SchemaEvolution::Strict,
         },
-        stamps: build_stamps(table, path, problems),
+        stamps: build_stamps(table, problems),
         transform,
     }
 }
@@ -240,22 +234,22 @@ pub(super) fn admit_later_tables(entry: &DatabaseConfig, found: Vec<PolicyProble
 pub(super) fn declared_table(entry: &DatabaseConfig, name: &str) -> Option<IngestTable> {
     let table = entry.tables.get(name)?;
     // Opening the folder reports the problems of its declarations.
-    let (mut problems, path) = (Vec::new(), "");
+    let problems = Problems::default();
     let has_columns = !table.columns.0.is_empty() && table.transform.is_none();
     Some(IngestTable {
         name: name.to_owned(),
-        schema: has_columns.then(|| build_columns(table, path, &mut problems)),
+        schema: has_columns.then(|| build_columns(table, &problems)),
         adds_columns: table.evolve == Some(EvolveConfig::AddColumns),
-        stamps: build_stamps(table, path, &mut problems),
+        stamps: build_stamps(table, &problems),
     })
 }
 
-fn build_columns(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Arc<Schema> {
+fn build_columns(table: &TableConfig, problems: &Problems) -> Arc<Schema> {
     let mut fields: Vec<Field> = Vec::new();
     for (name, text) in &table.columns.0 {
-        let path = format!("{path}.columns.{name}");
+        let problems = problems.at(format_args!("columns.{name}"));
         if fields.iter().any(|other| other.name().eq_ignore_ascii_case(name)) {
-            problems.push(ConfigProblem::new(&path, "is the name of another column, apart from its case"));
+            problems.add("", "is the name of another column, apart from its case");
         }
         let declared = DeclaredType::split_from(text).and_then(|(declared, rest)| match rest.trim() {
             "" => Some(declared.field(name, true)),
@@ -265,7 +259,7 @@ fn build_columns(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProbl
             Some(field) => fields.push(field),
             None => {
                 let names = DeclaredType::ACCEPTED;
-                problems.push(ConfigProblem::new(path, format!("there is no type {text:?}; there are {names}")));
+                problems.add("", format!("there is no type {text:?}; there are {names}"));
             }
         }
     }
@@ -286,12 +280,12 @@ fn parse_partition(text: &str) -> Option<PartitionBy> {
     }
 }
 
-fn build_stamps(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Vec<ColumnStamp> {
+fn build_stamps(table: &TableConfig, problems: &Problems) -> Vec<ColumnStamp> {
     let stamp = |(column, attribute): (&String, &String)| {
         let is_claim = attribute.strip_prefix("claims.").is_some_and(|claim| !claim.is_empty());
         if !is_claim && attribute != "tenant" && attribute != "subject" {
             let message = format!("{attribute:?} is no attribute of a caller: write {ATTRIBUTES}");
-            problems.push(ConfigProblem::new(format!("{path}.stamp.{column}"), message));
+            problems.add(format_args!("stamp.{column}"), message);
         }
         ColumnStamp { column: column.clone(), attribute: attribute.clone() }
     };
@@ -299,7 +293,7 @@ fn build_stamps(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProble
 }
 
 /// Reports keys that only tables of files have.
-fn check_keys(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
+fn check_keys(table: &TableConfig, problems: &Problems) {
     let of_ingest = TableConfig {
         columns: table.columns.clone(),
         partition_by: table.partition_by.clone(),
@@ -311,12 +305,12 @@ fn check_keys(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     };
     if *table != of_ingest {
         let message = "a table of an ingest folder has columns, partition_by, retention, evolve, transform and stamp, and no other key";
-        problems.push(ConfigProblem::new(path, message));
+        problems.add("", message);
     }
 }
 
 /// Reports keys of a table of files that only tables of an ingest folder have.
-pub(super) fn check_file_table(table: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
+pub(super) fn check_file_table(table: &TableConfig, path: &str, problems: &Problems) {
     let keys = [
         ("partition_by", !table.partition_by.is_empty()),
         ("retention", table.retention.is_some()),

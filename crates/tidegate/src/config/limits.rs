@@ -9,7 +9,7 @@ use tidegate_transport::http::EVENT_BYTES_MAX;
 use tidegate_transport::stdio::INLINE_BYTES_MAX;
 
 use super::LoadedConfig;
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{CallLimitsConfig, Config, LevelLimitsConfig, LimitsConfig, ToolLimitsConfig};
 
 pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsConfig) -> Limits {
@@ -66,16 +66,16 @@ pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
     CallLimits { timeout, inline, body: Some(body), task_after, ..CallLimits::default() }
 }
 
-pub(super) fn check_limits(config: &Config, problems: &mut Vec<ConfigProblem>) {
+pub(super) fn check_limits(config: &Config, problems: &Problems) {
     let limits = &config.limits;
-    check_level_limits(&limits.shared_limits(), "limits", problems);
-    check_level_limits(&limits.principal, "limits.principal", problems);
-    check_level_limits(&limits.tenant, "limits.tenant", problems);
+    check_level_limits(&limits.shared_limits(), &problems.at("limits"));
+    check_level_limits(&limits.principal, &problems.at("limits.principal"));
+    check_level_limits(&limits.tenant, &problems.at("limits.tenant"));
     for (index, role) in config.roles.iter().enumerate() {
-        check_level_limits(&role.limits, &format!("roles[{index}].limits"), problems);
+        check_level_limits(&role.limits, &problems.at(format_args!("roles[{index}].limits")));
     }
     for (index, tool) in config.tools.iter().enumerate() {
-        check_level_limits(&tool.limits.shared_limits(), &format!("tools[{index}].limits"), problems);
+        check_level_limits(&tool.limits.shared_limits(), &problems.at(format_args!("tools[{index}].limits")));
     }
 }
 
@@ -108,21 +108,19 @@ fn inline_bytes_warning(path: &str, bytes: Option<usize>) -> Option<String> {
     })
 }
 
-fn check_level_limits(entry: &LevelLimitsConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
-    let mut report =
-        |member: &str, message: &str| problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+fn check_level_limits(entry: &LevelLimitsConfig, problems: &Problems) {
     match entry.requests_per_second {
         Some(each_second) if RateLimit::per_second(each_second, 1).is_none() => {
-            report("requests_per_second", "must be above 0; 0.5 is one in two seconds");
+            problems.add("requests_per_second", "must be above 0; 0.5 is one in two seconds");
         }
-        None if entry.burst.is_some() => report("burst", "requires requests_per_second"),
+        None if entry.burst.is_some() => problems.add("burst", "requires requests_per_second"),
         _ => {}
     }
     if entry.burst == Some(0) {
-        report("burst", "must be at least 1, or every request is refused");
+        problems.add("burst", "must be at least 1, or every request is refused");
     }
     if entry.running_calls == Some(0) {
-        report("running_calls", "must be at least 1, or no call ever runs");
+        problems.add("running_calls", "must be at least 1, or no call ever runs");
     }
 }
 

@@ -6,7 +6,7 @@ use tidegate_core::{ErrorKind, Principal, nearest_names};
 use tidegate_query::{Database, DatabaseKind};
 use tidegate_tools::{LogSource, LogSources};
 
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::telemetry_sources::check_names;
 use super::types::Config;
 
@@ -26,15 +26,15 @@ pub(super) struct LogSourceReport {
 pub(super) async fn build_log_sources(
     config: &Config,
     databases: &[Arc<dyn Database>],
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> LogSourceReport {
     check_names("logs", "log source", config.logs.iter().map(|entry| entry.name.as_str()), problems);
     let (mut sources, mut notes) = (Vec::new(), Vec::new());
     for (index, entry) in config.logs.iter().enumerate() {
-        let path = format!("logs[{index}]");
+        let problems = problems.at(format_args!("logs[{index}]"));
         let Some((database, table)) = split_table(&entry.table, databases) else {
-            problems.push(ConfigProblem::new(format!("{path}.table"), unknown_database(&entry.table, databases)));
+            problems.add("table", unknown_database(&entry.table, databases));
             continue;
         };
         let source = LogSource {
@@ -50,16 +50,14 @@ pub(super) async fn build_log_sources(
         };
         match source.recognize_columns(&**database, &Principal::process_user()).await {
             Ok(Ok(columns)) => notes.push(format!("log source {}: {columns}", source.name)),
-            Ok(Err(found)) => problems.extend(
-                found.into_iter().map(|found| ConfigProblem::new(format!("{path}.{}", found.key), found.message)),
-            ),
+            Ok(Err(found)) => found.into_iter().for_each(|found| problems.add(found.key, found.message)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
                     || error.is_configuration_fault() =>
             {
                 warnings.push(format!("log source {}: {error}", source.name));
             }
-            Err(error) => problems.push(ConfigProblem::new(format!("{path}.table"), error.to_string())),
+            Err(error) => problems.add("table", error.to_string()),
         }
         sources.push(source);
     }

@@ -8,7 +8,7 @@ use tidegate_tools::{MetricSource, MetricSourceKind, MetricSources, MetricTable,
 
 use super::LoadedConfig;
 use super::logs::{split_table, unknown_database};
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::telemetry_sources::check_names;
 use super::types::{MetricSourceConfig, RecordedMetricsConfig};
 use crate::metric_recorder::{MetricRecording, RecordingOptions, RunningRecorder};
@@ -29,7 +29,7 @@ pub(super) async fn build_metric_sources(
     loaded: &LoadedConfig,
     databases: &[Arc<dyn Database>],
     recording: &MetricRecording,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> MetricSourceReport {
     let mut report = MetricSourceReport::default();
@@ -37,15 +37,15 @@ pub(super) async fn build_metric_sources(
     check_names("metrics", "metric source", names, problems);
     let mut sources = Vec::new();
     for (index, entry) in loaded.config.metrics.iter().enumerate() {
-        let path = format!("metrics[{index}]");
+        let problems = &problems.at(format_args!("metrics[{index}]"));
         let kind = match (&entry.table, &entry.prometheus, &entry.node) {
             (Some(table), None, None) => {
-                table_source(entry, table, &path, databases, problems, warnings).await.map(|(table, note)| {
+                table_source(entry, table, databases, problems, warnings).await.map(|(table, note)| {
                     report.notes.extend(note.map(|note| format!("metric source {}: {note}", entry.name)));
                     MetricSourceKind::Table(Box::new(table))
                 })
             }
-            (None, Some(url), None) => server_source(entry, url, &path, problems),
+            (None, Some(url), None) => server_source(entry, url, problems),
             (None, None, Some(options)) if report.recording.is_none() => {
                 let options = recording_options(options, loaded);
                 match recording.prepare(&options) {
@@ -54,17 +54,17 @@ pub(super) async fn build_metric_sources(
                         Some(MetricSourceKind::Node(recorder))
                     }
                     Err(error) => {
-                        problems.push(ConfigProblem::new(format!("{path}.node.folder"), error));
+                        problems.add("node.folder", error);
                         None
                     }
                 }
             }
             (None, None, Some(_)) => {
-                problems.push(ConfigProblem::new(path.clone(), "is a second source of the server's own metrics"));
+                problems.add("", "is a second source of the server's own metrics");
                 None
             }
             _ => {
-                problems.push(ConfigProblem::new(path.clone(), "needs exactly one of table, prometheus and node"));
+                problems.add("", "needs exactly one of table, prometheus and node");
                 None
             }
         };
@@ -77,13 +77,12 @@ pub(super) async fn build_metric_sources(
 async fn table_source(
     entry: &MetricSourceConfig,
     table: &str,
-    path: &str,
     databases: &[Arc<dyn Database>],
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) -> Option<(MetricTable, Option<String>)> {
     let Some((database, table)) = split_table(table, databases) else {
-        problems.push(ConfigProblem::new(format!("{path}.table"), unknown_database(table, databases)));
+        problems.add("table", unknown_database(table, databases));
         return None;
     };
     let source = MetricTable {
@@ -100,29 +99,23 @@ async fn table_source(
     let mut note = None;
     match source.recognize_columns(&**database, &Principal::process_user()).await {
         Ok(Ok(columns)) => note = Some(columns.to_string()),
-        Ok(Err(found)) => problems
-            .extend(found.into_iter().map(|found| ConfigProblem::new(format!("{path}.{}", found.key), found.message))),
+        Ok(Err(found)) => found.into_iter().for_each(|found| problems.add(found.key, found.message)),
         Err(error)
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
                 || error.is_configuration_fault() =>
         {
             warnings.push(format!("metric source {}: {error}", entry.name));
         }
-        Err(error) => problems.push(ConfigProblem::new(format!("{path}.table"), error.to_string())),
+        Err(error) => problems.add("table", error.to_string()),
     }
     Some((source, note))
 }
 
-fn server_source(
-    entry: &MetricSourceConfig,
-    url: &str,
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-) -> Option<MetricSourceKind> {
+fn server_source(entry: &MetricSourceConfig, url: &str, problems: &Problems) -> Option<MetricSourceKind> {
     match PrometheusServer::new(url, entry.token.as_ref().map(|token| token.0.expose())) {
         Ok(server) => Some(MetricSourceKind::Prometheus(Arc::new(server))),
         Err(message) => {
-            problems.push(ConfigProblem::new(format!("{path}.prometheus"), message));
+            problems.add("prometheus", message);
             None
         }
     }

@@ -31,6 +31,7 @@ mod parsing;
 mod policies;
 mod postgres;
 mod problem;
+mod problems;
 mod quantities;
 mod safeguards;
 mod system;

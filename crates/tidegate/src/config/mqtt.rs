@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use super::LoadedConfig;
 use super::databases::OpenDatabases;
 use super::named_table::NamedTable;
-use super::problem::{ConfigProblem, accept, checked};
+use super::problems::Problems;
 use super::types::{MqttConfig, MqttFormat};
 
 /// What a receiver needs.
@@ -116,44 +116,40 @@ impl ReceiversState {
 pub(super) async fn build_receivers(
     loaded: &LoadedConfig,
     open: &OpenDatabases,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
 ) -> Vec<DeclaredReceiver> {
     let mut receivers = Vec::new();
     let mut sessions = HashSet::new();
     for (index, entry) in loaded.config.mqtt.iter().enumerate() {
-        let path = format!("mqtt[{index}]");
+        let problems = problems.at(format_args!("mqtt[{index}]"));
         if !sessions.insert((entry.broker.as_str(), entry.client_id.as_str())) {
             let message = "another entry has it at the same broker, which would end one of the two sessions";
-            problems.push(ConfigProblem::new(format!("{path}.client_id"), message));
+            problems.add("client_id", message);
         }
-        receivers.extend(accept(build_receiver(entry, &path, loaded, open).await, problems).flatten());
+        receivers.extend(build_receiver(entry, loaded, open, &problems).await);
     }
     receivers
 }
 
 async fn build_receiver(
     entry: &MqttConfig,
-    path: &str,
     loaded: &LoadedConfig,
     open: &OpenDatabases,
-) -> Result<Option<DeclaredReceiver>, Vec<ConfigProblem>> {
-    let problem = |field: &str, message: String| ConfigProblem::new(format!("{path}.{field}"), message);
-    let mut problems = Vec::new();
-    let broker =
-        accept(entry.broker.parse().map_err(|error| vec![problem("broker", format!("{error}"))]), &mut problems);
-    let delivery = Delivery::from_qos(entry.qos.unwrap_or(1)).map_err(|message| vec![problem("qos", message)]);
-    let delivery = accept(delivery, &mut problems);
+    problems: &Problems,
+) -> Option<DeclaredReceiver> {
+    let broker = entry.broker.parse().map_err(|error| problems.add("broker", format!("{error}"))).ok();
+    let delivery = Delivery::from_qos(entry.qos.unwrap_or(1)).map_err(|message| problems.add("qos", message)).ok();
     let table = NamedTable::find(&entry.table, &loaded.config, open).await;
-    let table = accept(table.map_err(|message| vec![problem("table", message)]), &mut problems);
+    let table = table.map_err(|message| problems.add("table", message)).ok();
     if entry.password.is_some() && entry.username.is_none() {
-        problems.push(problem("password", "needs a username".to_owned()));
+        problems.add("password", "needs a username");
     }
     let is_network = |name: &str| loaded.config.databases.iter().any(|own| own.name == name && own.network.is_some());
     if table.iter().flat_map(|table| &table.target).any(|target| is_network(target.database())) {
         let message = "is a table of a network, which takes rows from callers only; receive the messages at its nodes";
-        problems.push(problem("table", message.to_owned()));
+        problems.add("table", message);
     }
-    let (Some(broker), Some(delivery), Some(table)) = (broker, delivery, table) else { return Err(problems) };
+    let (Some(broker), Some(delivery), Some(table)) = (broker, delivery, table) else { return None };
     let levels = entry.topic_columns.iter();
     let levels = levels.map(|(column, level)| TopicColumn { column: column.clone(), level: Some(*level) });
     let whole = entry.topic.iter().map(|column| TopicColumn { column: column.clone(), level: None });
@@ -179,6 +175,6 @@ async fn build_receiver(
     // The messages for a table that cannot be read now wait at the broker.
     let of_table = table.known.iter().flat_map(|known| options.table_problems(known));
     let found = options.problems().into_iter().chain(of_table);
-    problems.extend(found.map(|own| problem(&own.field, own.message)));
-    checked(table.target.map(|target| DeclaredReceiver { options, target }), problems)
+    found.for_each(|own| problems.add(own.field, own.message));
+    table.target.map(|target| DeclaredReceiver { options, target })
 }

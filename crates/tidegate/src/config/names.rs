@@ -9,11 +9,11 @@ use tidegate_transport::http::is_reserved_toolset_name;
 
 use super::ingest::ingest_folder;
 use super::ingest_names::ingest_names;
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::Config;
 use crate::node::NodeState;
 
-pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec<ConfigProblem>) -> NodeState {
+pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &Problems) -> NodeState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
         let message = match name.as_str() {
@@ -22,7 +22,9 @@ pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &mut Vec
             _ if !is_word => Some("must be letters, digits, _ and -, because it is part of a URL"),
             _ => None,
         };
-        problems.extend(message.map(|message| ConfigProblem::new(format!("toolsets.{name}"), message)));
+        if let Some(message) = message {
+            problems.add(format_args!("toolsets.{name}"), message);
+        }
     }
     state.entries(|entries| config.toolsets.iter().map(build_toolset).fold(entries, SnapshotBuilder::toolset))
 }
@@ -38,11 +40,11 @@ pub(super) fn check_duplicates(
     config: &Config,
     built_in: &SnapshotBuilder,
     allowed: &AllowedNames,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
 ) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);
-        problems.push(ConfigProblem::new(format!("tools[{index}].name"), message));
+        problems.add(format_args!("tools[{index}].name"), message);
     }
     let (tools, prompts) =
         (config.tools.iter().map(|tool| &tool.name), config.prompts.iter().map(|prompt| &prompt.name));
@@ -70,7 +72,7 @@ fn check_unique<'a>(
     member: &str,
     names: impl Iterator<Item = &'a String>,
     is_built_in: impl Fn(&str) -> bool,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
 ) {
     let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
     for (index, name) in names.enumerate() {
@@ -78,10 +80,10 @@ fn check_unique<'a>(
         if is_built_in(name) {
             let message =
                 format!("{name} is the name of a built-in one; choose another, or keep that one out with built_in");
-            problems.push(ConfigProblem::new(path, message));
+            problems.add(path, message);
         } else if let Some(first) = seen.get(name) {
             let message = format!("{name} is the {} of another", if member == "uri" { "URI" } else { member });
-            problems.push(ConfigProblem::new(path, message).related_to(format!("{list}[{first}].{member}")));
+            problems.add_related(path, format_args!("{list}[{first}].{member}"), message);
         } else {
             seen.insert(name, index);
         }

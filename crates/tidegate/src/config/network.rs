@@ -17,7 +17,8 @@ use tidegate_engines::Engine;
 
 use super::LoadedConfig;
 use super::databases::{self, ONE_KIND_MESSAGE, OpenedDatabase};
-use super::problem::{ConfigProblem, checked};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{ClientTlsConfig, DatabaseConfig};
 
 /// Whether the tables of the database are on other servers that speak Flight SQL.
@@ -93,27 +94,27 @@ pub(super) struct ClientTlsFiles {
 impl ClientTlsFiles {
     #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "nothing is opened"))]
     fn read(entry: &DatabaseConfig, path: &str, loaded: &LoadedConfig) -> Result<Self, Vec<ConfigProblem>> {
-        let mut problems = Vec::new();
+        let problems = Problems::at_path(path);
         let mut files = Self::default();
         for (parent, tls) in tls_files(entry) {
-            let mut read = |member: &str, file: &Option<PathBuf>| {
+            let read = |member: &str, file: &Option<PathBuf>| {
                 let file = loaded.resolve(file.as_ref()?);
                 let text = std::fs::read_to_string(&file);
-                let problem = |error| {
+                let add = |error| {
                     let message = format!("{} cannot be read: {error}", file.display());
-                    problems.push(ConfigProblem::new(format!("{path}.{parent}.{member}"), message));
+                    problems.add(format_args!("{parent}.{member}"), message);
                 };
-                text.map_err(problem).ok()
+                text.map_err(add).ok()
             };
             files.authorities = read("authorities", &tls.authorities).or(files.authorities);
             files.certificate = read("certificate", &tls.certificate).or(files.certificate);
             files.key = read("key", &tls.key).or(files.key);
             if tls.certificate.is_some() != tls.key.is_some() {
                 let message = "needs both certificate and key, the one that this server presents and its private key";
-                problems.push(ConfigProblem::new(format!("{path}.{parent}"), message));
+                problems.add(parent, message);
             }
         }
-        checked(files, problems)
+        problems.checked(files)
     }
 }
 

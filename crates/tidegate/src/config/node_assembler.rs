@@ -25,6 +25,7 @@ use super::declared_entries::add_declared_entries;
 use super::handlers::NodeEntries;
 use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
 use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::telemetry_receivers::ReceiverDatabases;
 use super::tls::RunningTls;
 use super::types::Config;
@@ -235,7 +236,7 @@ impl NodeAssembler {
         &self,
         loaded: &LoadedConfig,
         previous: &OpenDatabases,
-        problems: &mut Vec<ConfigProblem>,
+        problems: &Problems,
     ) -> (OpenDatabases, Vec<String>, Vec<(String, String)>) {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
         let node_tables = NodeTables {
@@ -256,32 +257,31 @@ impl NodeAssembler {
 
     async fn prepare_state(&self, loaded: &LoadedConfig, generation: u64) -> Result<PreparedConfig, ConfigError> {
         let config = &loaded.config;
-        let mut problems = Vec::new();
+        let problems = Problems::default();
         let previous = self.open_databases.lock().clone();
-        let (open, warnings, read_only) = self.open_all(loaded, &previous, &mut problems).await;
+        let (open, warnings, read_only) = self.open_all(loaded, &previous, &problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport::new(config, &databases, warnings, read_only);
-        inspect(&open, &previous, &mut problems, &mut report).await;
+        inspect(&open, &previous, &problems, &mut report).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
         report.warnings.extend(config_warnings::find_warnings(loaded, &built_in, &databases));
         let has_authentication = authentication::requires_authentication(config);
-        limits::check_limits(config, &mut problems);
-        let tenancy = tenancy::build_tenancy(config, &mut problems);
+        limits::check_limits(config, &problems);
+        let tenancy = tenancy::build_tenancy(config, &problems);
         let limits = (self.limits)(config);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
         report.warnings.extend(limits::inline_bytes_warnings(config));
-        let protection = safeguards::build_answer_protection(config, &mut problems);
-        safeguards::audit_options(loaded, &mut problems);
+        let protection = safeguards::build_answer_protection(config, &problems);
+        problems.extend(safeguards::audit_options(loaded).err());
         let before = self.current_config();
         report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
-        let list_cache = list_cache_hint(config, &mut problems);
+        let list_cache = list_cache_hint(config, &problems);
         let recording = &self.metric_recording;
-        let mut sources =
-            telemetry_sources::build_sources(loaded, &databases, recording, &mut problems, &mut report).await;
-        let receivers = ReceiverDatabases::find(config, &open, &mut problems).await;
+        let mut sources = telemetry_sources::build_sources(loaded, &databases, recording, &problems, &mut report).await;
+        let receivers = ReceiverDatabases::find(config, &open, &problems).await;
         receivers.add_sources(&mut sources);
-        let mqtt = build_receivers(loaded, &open, &mut problems).await;
+        let mqtt = build_receivers(loaded, &open, &problems).await;
         let databases = Databases::new(databases).with_tenancy(tenancy.clone());
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
@@ -298,37 +298,37 @@ impl NodeAssembler {
         state = ingest::add_tools(state, config, caller_targets, kept_up, (tenancy.clone(), memory), &built_in);
         state = receivers.add_tools(state, tenancy, memory, &built_in);
         state = state.entries(|entries| {
-            names::check_duplicates(config, &entries, &built_in, &mut problems);
+            names::check_duplicates(config, &entries, &built_in, &problems);
             entries
         });
-        state = names::add_toolsets(state, config, &mut problems);
-        state = add_declared_entries(state, (loaded, memory), limits, &open, &mut problems, &mut report.warnings).await;
+        state = names::add_toolsets(state, config, &problems);
+        state = add_declared_entries(state, (loaded, memory), limits, &open, &problems, &mut report.warnings).await;
         if !has_authentication {
-            self.check_served_without_authentication(&mut problems);
+            self.check_served_without_authentication(&problems);
         }
-        tls::check_tls(loaded, &mut problems);
+        tls::check_tls(loaded, &problems);
         let credential_authenticator =
-            authentication::build_authenticator(loaded, generation, &mut problems, &mut report.warnings);
+            authentication::build_authenticator(loaded, generation, &problems, &mut report.warnings);
         report.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
                 let (declared, recording) = (state, sources.recording);
                 Ok(PreparedConfig { declared, credential_authenticator, databases: open, recording, mqtt, report })
             }
-            _ => Err(loaded.to_error(&problems)),
+            _ => Err(loaded.to_error(&problems.into_vec())),
         }
     }
 
-    fn check_served_without_authentication(&self, problems: &mut Vec<ConfigProblem>) {
+    fn check_served_without_authentication(&self, problems: &Problems) {
         if self.requires_authentication.load(Ordering::Relaxed) {
             let message =
                 "keys or tokens are missing: the server listens beyond this machine, and everybody could read its data";
-            problems.push(ConfigProblem::new("auth", message));
+            problems.add("auth", message);
         }
         if self.authenticator.enforces_authentication() {
             let message = "is missing, although the running server authenticates callers: to serve without \
                            authentication, restart the server";
-            problems.push(ConfigProblem::new("auth", message));
+            problems.add("auth", message);
         }
     }
 }
@@ -344,12 +344,7 @@ struct PreparedConfig {
 }
 
 /// Inspects the databases of `open` that are not in `previous`, and checks the nodes of new networks.
-async fn inspect(
-    open: &OpenDatabases,
-    previous: &OpenDatabases,
-    problems: &mut Vec<ConfigProblem>,
-    report: &mut ApplyReport,
-) {
+async fn inspect(open: &OpenDatabases, previous: &OpenDatabases, problems: &Problems, report: &mut ApplyReport) {
     report.refused_logins = open.inspect(previous, problems, &mut report.warnings).await;
     // Another caller may have other rights there, so that a node which refuses is no error.
     for database in open.new_databases(previous) {
@@ -361,11 +356,11 @@ async fn inspect(
 }
 
 /// How long clients may cache lists.
-fn list_cache_hint(config: &Config, problems: &mut Vec<ConfigProblem>) -> CacheHint {
+fn list_cache_hint(config: &Config, problems: &Problems) -> CacheHint {
     let entry = config.server.list_cache;
     if entry.public == Some(true) && authentication::requires_authentication(config) {
         let message = "cannot be true together with auth: lists depend on the roles of the caller";
-        problems.push(ConfigProblem::new("server.list_cache.public", message));
+        problems.add("server.list_cache.public", message);
     }
     let time_to_live = entry.ttl.map_or(LIST_TIME_TO_LIVE, |time| time.0);
     CacheHint { time_to_live, public: entry.public.unwrap_or(true) }

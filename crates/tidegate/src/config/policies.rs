@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use tidegate_core::nearest_names;
 use tidegate_query::{HashKey, Mask, PolicyPart, PolicyProblem, RowCondition, RowPolicies, RowPolicy};
 
-use super::problem::{ConfigProblem, checked};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{Config, DatabaseConfig, MaskConfig, NamedMask, PolicyConfig};
 
 const POSTGRES_POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
@@ -18,16 +19,16 @@ pub(super) fn build_row_policies(
     config: &Config,
     path: &str,
 ) -> Result<RowPolicies, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
+    let problems = Problems::at_path(path);
     let policies = entry.policies.iter().enumerate();
     let policies: Vec<RowPolicy> = policies
-        .map(|(index, policy)| build_row_policy(policy, config, &format!("{path}.policies[{index}]"), &mut problems))
+        .map(|(index, policy)| build_row_policy(policy, config, &problems.at(format_args!("policies[{index}]"))))
         .collect();
     let key = match &config.policies_key {
         Some(secret) => HashKey::from_secret(secret.0.expose().as_bytes()),
         None => HashKey::process_key(),
     };
-    checked(RowPolicies::new(policies, key), problems)
+    problems.checked(RowPolicies::new(policies, key))
 }
 
 pub(super) fn check_kind(entry: &DatabaseConfig, path: &str) -> Option<ConfigProblem> {
@@ -44,7 +45,7 @@ pub(super) fn report_policy_problems(
     found: Vec<PolicyProblem>,
     name: &str,
     path: &str,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     warnings: &mut Vec<String>,
 ) {
     for PolicyProblem { policy, part, message, is_warning } in found {
@@ -61,13 +62,13 @@ pub(super) fn report_policy_problems(
     }
 }
 
-fn build_row_policy(entry: &PolicyConfig, config: &Config, path: &str, problems: &mut Vec<ConfigProblem>) -> RowPolicy {
+fn build_row_policy(entry: &PolicyConfig, config: &Config, problems: &Problems) -> RowPolicy {
     let rows = entry.rows.as_deref().map(RowCondition::parse).transpose().unwrap_or_else(|error| {
-        problems.push(ConfigProblem::new(format!("{path}.rows"), error.to_string()));
+        problems.add("rows", error.to_string());
         None
     });
     if entry.rows.is_none() && entry.columns.is_empty() {
-        problems.push(ConfigProblem::new(path, "needs rows, columns or both"));
+        problems.add("", "needs rows, columns or both");
     }
     let mut columns = BTreeMap::new();
     for (name, mask) in &entry.columns {
@@ -75,7 +76,7 @@ fn build_row_policy(entry: &PolicyConfig, config: &Config, path: &str, problems:
             Ok(mask) => {
                 columns.insert(name.clone(), mask);
             }
-            Err(reason) => problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), reason)),
+            Err(reason) => problems.add(format_args!("columns.{name}"), reason),
         }
     }
     for (index, role) in entry.except_roles.iter().enumerate() {
@@ -84,7 +85,7 @@ fn build_row_policy(entry: &PolicyConfig, config: &Config, path: &str, problems:
             let near = nearest_names(role, &mut role_names);
             let meant = near.first().map(|near| format!("; {near} is one")).unwrap_or_default();
             let message = format!("there is no role {role:?}{meant}");
-            problems.push(ConfigProblem::new(format!("{path}.except_roles[{index}]"), message));
+            problems.add(format_args!("except_roles[{index}]"), message);
         }
     }
     RowPolicy { table: entry.table.clone(), rows, columns, except_roles: entry.except_roles.iter().cloned().collect() }

@@ -52,29 +52,3 @@ impl fmt::Display for ConfigProblem {
         write!(f, "{}: {}", self.path, self.message)
     }
 }
-
-/// The items of the list at `path`, parsed. Each item that `parse` rejects is a problem.
-pub(super) fn parse_items<T>(
-    items: &[String],
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Vec<T> {
-    let mut parsed = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        match parse(item) {
-            Ok(item) => parsed.push(item),
-            Err(message) => problems.push(ConfigProblem::new(format!("{path}[{index}]"), message)),
-        }
-    }
-    parsed
-}
-
-pub(super) fn checked<T>(value: T, problems: Vec<ConfigProblem>) -> Result<T, Vec<ConfigProblem>> {
-    if problems.is_empty() { Ok(value) } else { Err(problems) }
-}
-
-/// The value of `result`, if it has one; else its problems are added to `problems`.
-pub(super) fn accept<T>(result: Result<T, Vec<ConfigProblem>>, problems: &mut Vec<ConfigProblem>) -> Option<T> {
-    result.map_err(|mut new_problems| problems.append(&mut new_problems)).ok()
-}

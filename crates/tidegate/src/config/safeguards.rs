@@ -9,15 +9,16 @@ use tidegate_tools::INSTRUCTIONS;
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{Config, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 use crate::node::with_fence_instructions;
 
-pub(super) fn build_answer_protection(config: &Config, problems: &mut Vec<ConfigProblem>) -> AnswerProtection {
+pub(super) fn build_answer_protection(config: &Config, problems: &Problems) -> AnswerProtection {
     let redactor = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
     AnswerProtection { redactor, fences_data: config.fence }
 }
 
-fn build_redactor(entry: &SecretsConfig, problems: &mut Vec<ConfigProblem>) -> Option<Arc<dyn Redactor>> {
+fn build_redactor(entry: &SecretsConfig, problems: &Problems) -> Option<Arc<dyn Redactor>> {
     let all = || BUILT_IN_RULES.iter().map(|(name, _)| SecretRuleConfig::BuiltIn((*name).to_owned())).collect();
     let entries: Vec<SecretRuleConfig> = entry.rules.clone().unwrap_or_else(all);
     let mut rules = Vec::with_capacity(entries.len());
@@ -29,7 +30,7 @@ fn build_redactor(entry: &SecretsConfig, problems: &mut Vec<ConfigProblem>) -> O
                 None => {
                     let known_rules = BUILT_IN_RULES.map(|(name, _)| name).join(", ");
                     let message = format!("there is no built-in rule {name:?}; there are {known_rules}");
-                    problems.push(ConfigProblem::new(format!("secrets.rules[{index}]"), message));
+                    problems.add(format_args!("secrets.rules[{index}]"), message);
                     return None;
                 }
             },
@@ -39,27 +40,23 @@ fn build_redactor(entry: &SecretsConfig, problems: &mut Vec<ConfigProblem>) -> O
         Ok(rules) => Some(Arc::new(rules)),
         Err(error) => {
             let path = error.rule.map_or("secrets.rules".to_owned(), |index| format!("secrets.rules[{index}]"));
-            problems.push(ConfigProblem::new(path, error.to_string()));
+            problems.add(path, error.to_string());
             None
         }
     }
 }
 
-pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<AuditOptions> {
-    let entry = loaded.config.audit.as_ref()?;
-    let key = match &entry.key {
-        None => None,
-        Some(text) => match AuditKey::new(text.0.expose().as_bytes()) {
-            Some(key) => Some(key),
-            None => {
-                let message = format!("is too short: a key has {} characters at least", AuditKey::BYTES_MIN);
-                problems.push(ConfigProblem::new("audit.key", message));
-                return None;
-            }
-        },
+/// The audit log that the configuration describes, if it does.
+pub(crate) fn audit_options(loaded: &LoadedConfig) -> Result<Option<AuditOptions>, ConfigProblem> {
+    let Some(entry) = &loaded.config.audit else { return Ok(None) };
+    let too_short = || {
+        let message = format!("is too short: a key has {} characters at least", AuditKey::BYTES_MIN);
+        ConfigProblem::new("audit.key", message)
     };
+    let key = entry.key.as_ref().map(|text| AuditKey::new(text.0.expose().as_bytes()).ok_or_else(too_short));
+    let key = key.transpose()?;
     let default = AuditOptions::new(loaded.resolve(&entry.file));
-    Some(AuditOptions {
+    Ok(Some(AuditOptions {
         when_full: match entry.on_write_failure {
             WhenFullConfig::Block => WhenFull::Block,
             WhenFullConfig::Drop => WhenFull::Drop,
@@ -69,7 +66,7 @@ pub(crate) fn audit_options(loaded: &LoadedConfig, problems: &mut Vec<ConfigProb
         values: entry.argument_values.then(|| Redaction::new(entry.redact.iter().map(String::as_str))),
         key,
         ..default
-    })
+    }))
 }
 
 /// The instructions of the configuration for models; `None` stands for the built-in ones.

@@ -10,7 +10,8 @@ use tidegate_query::Database;
 use tidegate_tools::FunctionSource;
 
 use super::databases::{self, DatabaseEngine, ONE_KIND_MESSAGE, OpenDatabases, OpenedDatabase};
-use super::problem::{ConfigProblem, checked};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::tenancy;
 use super::types::{Config, DatabaseConfig, SystemConfig};
 use super::{LoadedConfig, policies};
@@ -47,7 +48,7 @@ impl OpenDatabases {
             return Ok(old.clone());
         }
         // Its problems are reported where it is applied.
-        let tenants = tenancy::build_tenancy(&loaded.config, &mut Vec::new());
+        let tenants = tenancy::build_tenancy(&loaded.config, &Problems::default());
         let (mut pools, mut tables) = (Vec::new(), Vec::new());
         for opened in self.by_name.values() {
             match &opened.engine {
@@ -149,8 +150,8 @@ fn select_tables(
 ) -> Result<Vec<OfferedTable>, Vec<ConfigProblem>> {
     let by_name: BTreeMap<String, Arc<dyn LiveTable>> =
         tables.into_iter().map(|table| (table.description().name.clone().into_owned(), table)).collect();
-    let mut problems = Vec::new();
-    let mut check = |name: &String, member: String| {
+    let problems = Problems::at_path(path);
+    let check = |name: &String, key: String| {
         if !by_name.contains_key(name) {
             let near = nearest_names(name, by_name.keys().map(String::as_str));
             let advice = match near.first() {
@@ -158,7 +159,7 @@ fn select_tables(
                 None => format!("there are {}", by_name.keys().cloned().collect::<Vec<_>>().join(", ")),
             };
             let message = format!("there is no system table {name:?}; {advice}");
-            problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+            problems.add(key, message);
         }
     };
     for (index, name) in system.tables.iter().flatten().enumerate() {
@@ -173,5 +174,5 @@ fn select_tables(
         table: table.clone(),
         access_names: system.access.get(name).cloned().unwrap_or_else(|| default_names(name)),
     });
-    checked(offered.collect(), problems)
+    problems.checked(offered.collect())
 }

@@ -8,7 +8,8 @@ use tidegate_engines::{
 use tidegate_ingest_formats::CsvQuotes;
 
 use super::ingest;
-use super::problem::{ConfigProblem, checked};
+use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::quantities::OneOrMany;
 use super::types::{InferConfig, QuotesConfig, RaggedConfig, TableConfig};
 
@@ -16,18 +17,18 @@ pub(super) fn build_text_tables(
     entries: &BTreeMap<String, TableConfig>,
     path: &str,
 ) -> Result<BTreeMap<String, TextTableOptions>, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
+    let problems = Problems::default();
     let mut tables = BTreeMap::new();
     for (name, entry) in entries {
         let path = format!("{path}.tables.{name}");
-        ingest::check_file_table(entry, &path, &mut problems);
-        tables.insert(name.clone(), text_table(entry, &path, &mut problems));
+        ingest::check_file_table(entry, &path, &problems);
+        tables.insert(name.clone(), text_table(entry, &path, &problems));
     }
-    checked(tables, problems)
+    problems.checked(tables)
 }
 
-fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> TextTableOptions {
-    let mut character = |member: &str, text: &Option<String>| {
+fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTableOptions {
+    let character = |member: &str, text: &Option<String>| {
         let text = text.as_ref()?;
         let byte = match text.as_str() {
             "tab" => Some(b'\t'),
@@ -96,7 +97,7 @@ fn text_table(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     }
 }
 
-fn csv_quotes(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<CsvQuotes> {
+fn csv_quotes(entry: &TableConfig, path: &str, problems: &Problems) -> Option<CsvQuotes> {
     let quotes = entry.quotes?;
     if quotes == QuotesConfig::None && (entry.quote.is_some() || entry.escape.is_some()) {
         let message = "is none, so that quote and escape have no effect; remove them, or quotes";
@@ -109,7 +110,7 @@ fn csv_quotes(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>
     })
 }
 
-fn log_options(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> LogTableOptions {
+fn log_options(entry: &TableConfig, path: &str, problems: &Problems) -> LogTableOptions {
     let TableConfig { format, pattern, groups, time_zone, .. } = entry;
     let parsed = LogTableOptions::parse(format.as_deref(), pattern.as_deref(), groups, time_zone.as_deref());
     let log = parsed.unwrap_or_else(|wrong| {
@@ -132,11 +133,11 @@ fn log_options(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem
     log
 }
 
-fn number_format(entry: &TableConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NumberFormat> {
+fn number_format(entry: &TableConfig, path: &str, problems: &Problems) -> Option<NumberFormat> {
     if entry.decimal.is_none() && entry.thousands.is_none() {
         return None;
     }
-    let mut character = |member: &str, text: &Option<String>| {
+    let character = |member: &str, text: &Option<String>| {
         let text = text.as_ref()?;
         let mut characters = text.chars();
         match (characters.next(), characters.next()) {

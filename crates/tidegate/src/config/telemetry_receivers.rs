@@ -14,7 +14,7 @@ use tidegate_tools::{
 
 use super::databases::{DatabaseEngine, OpenDatabases};
 use super::ingest::ingest_folder;
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::telemetry_sources::TelemetrySources;
 use super::types::Config;
 use crate::ingest::DeclaredTables;
@@ -45,12 +45,12 @@ struct ReceiverDatabase {
 
 impl ReceiverDatabases {
     /// The databases that `config` names. Names that are not those of databases with an ingest folder are problems.
-    pub(super) async fn find(config: &Config, open: &OpenDatabases, problems: &mut Vec<ConfigProblem>) -> Self {
+    pub(super) async fn find(config: &Config, open: &OpenDatabases, problems: &Problems) -> Self {
         let receivers = &config.receivers;
         Self {
-            otlp: find(config, open, "otlp", receivers.otlp.as_deref(), problems).await,
-            prometheus: find(config, open, "prometheus", receivers.prometheus.as_deref(), problems).await,
-            bulk: find(config, open, "bulk", receivers.bulk.as_deref(), problems).await,
+            otlp: find(config, open, receivers.otlp.as_deref(), &problems.at("receivers.otlp")).await,
+            prometheus: find(config, open, receivers.prometheus.as_deref(), &problems.at("receivers.prometheus")).await,
+            bulk: find(config, open, receivers.bulk.as_deref(), &problems.at("receivers.bulk")).await,
         }
     }
 
@@ -125,14 +125,13 @@ impl ReceiverDatabases {
 async fn find(
     config: &Config,
     open: &OpenDatabases,
-    key: &str,
     name: Option<&str>,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
 ) -> Option<ReceiverDatabase> {
     let name = name?;
     let with_folder = || config.databases.iter().filter(|entry| ingest_folder(entry).is_some());
     if !with_folder().any(|entry| entry.name == name) {
-        problems.push(ConfigProblem::new(format!("receivers.{key}"), no_folder(config, name)));
+        problems.add("", no_folder(config, name));
         return None;
     }
     // A database that could not be opened is a problem of its own.

@@ -11,7 +11,7 @@ use tidegate_tools::{
 };
 
 use super::node_assembler::ApplyReport;
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::{LoadedConfig, logs, metrics};
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
 
@@ -42,7 +42,7 @@ pub(super) async fn build_sources(
     loaded: &LoadedConfig,
     databases: &[Arc<dyn Database>],
     recording: &MetricRecording,
-    problems: &mut Vec<ConfigProblem>,
+    problems: &Problems,
     report: &mut ApplyReport,
 ) -> TelemetrySources {
     let logs = logs::build_log_sources(&loaded.config, databases, problems, &mut report.warnings).await;
@@ -53,22 +53,17 @@ pub(super) async fn build_sources(
 
 /// Checks the names of the sources below `key`: their characters, and that each is used once. `kind` is what messages call
 /// a source.
-pub(super) fn check_names<'a>(
-    key: &str,
-    kind: &str,
-    names: impl Iterator<Item = &'a str>,
-    problems: &mut Vec<ConfigProblem>,
-) {
+pub(super) fn check_names<'a>(key: &str, kind: &str, names: impl Iterator<Item = &'a str>, problems: &Problems) {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, name) in names.enumerate() {
         let path = format!("{key}[{index}].name");
         let is_word = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
         if name.is_empty() || !name.chars().all(is_word) {
             let message = format!("{name:?} is no name of a {kind}: letters, digits, dots, _ and -");
-            problems.push(ConfigProblem::new(path, message));
+            problems.add(path, message);
         } else if let Some(first) = seen.get(name) {
             let message = format!("{name} is the name of another");
-            problems.push(ConfigProblem::new(path, message).related_to(format!("{key}[{first}].name")));
+            problems.add_related(path, format_args!("{key}[{first}].name"), message);
         } else {
             seen.insert(name, index);
         }

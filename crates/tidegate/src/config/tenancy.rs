@@ -4,25 +4,22 @@ use std::collections::BTreeSet;
 
 use tidegate_core::DatabaseTenants;
 
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{Config, DatabaseConfig};
 
 /// The tenants of each database. A federated database belongs to the tenants that may query all its members.
-pub(super) fn build_tenancy(config: &Config, problems: &mut Vec<ConfigProblem>) -> DatabaseTenants {
+pub(super) fn build_tenancy(config: &Config, problems: &Problems) -> DatabaseTenants {
     let mut tenants_by_database = Vec::new();
     for (index, entry) in config.databases.iter().enumerate() {
-        let path = format!("databases[{index}]");
+        let problems = problems.at(format_args!("databases[{index}]"));
         if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
-            problems.push(ConfigProblem::new(
-                format!("{path}.tenants"),
-                "is empty; omit it to allow all tenants, or list the tenants that may use the database",
-            ));
+            let message = "is empty; omit it to allow all tenants, or list the tenants that may use the database";
+            problems.add("tenants", message);
             continue;
         }
         let Some(tenants) = tenants_allowed(entry, config) else { continue };
         if tenants.is_empty() {
-            let message = "joins databases that no tenant may use together";
-            problems.push(ConfigProblem::new(format!("{path}.federated"), message));
+            problems.add("federated", "joins databases that no tenant may use together");
         }
         tenants_by_database.push((entry.name.clone(), tenants));
     }

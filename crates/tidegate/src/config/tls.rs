@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tidegate_transport::tls::{ApplicationProtocol, ClientCertificateOptions, Tls, TlsError, TlsOptions, TlsVersion};
 
 use super::LoadedConfig;
-use super::problem::ConfigProblem;
+use super::problems::Problems;
 use super::types::{ClientCertificatesConfig, ServerAddress, TlsConfig, TlsVersionConfig};
 
 /// The TLS of each address of the running server.
@@ -62,21 +62,20 @@ impl RunningTls {
     }
 }
 
-pub(super) fn check_tls(loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) {
+pub(super) fn check_tls(loaded: &LoadedConfig, problems: &Problems) {
     for (path, entry) in loaded.config.server.tls_entries() {
+        let problems = problems.at(path);
         if entry.client_ca.is_none() {
             let unused = [
                 ("client_certificates", entry.client_certificates.is_some()),
                 ("client_crl", entry.client_crl.is_some()),
             ];
-            let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
-            problems.extend(unused.map(|(member, _)| {
-                let message = "has no effect without client_ca, the authorities of client certificates";
-                ConfigProblem::new(format!("{path}.{member}"), message)
-            }));
+            for (member, _) in unused.into_iter().filter(|(_, is_set)| *is_set) {
+                problems.add(member, "has no effect without client_ca, the authorities of client certificates");
+            }
         }
         if let Err(error) = Tls::load(&to_tls_options(entry, loaded)) {
-            problems.push(ConfigProblem::new(path, error.to_string()));
+            problems.add("", error.to_string());
         }
     }
 }

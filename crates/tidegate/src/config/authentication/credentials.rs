@@ -13,18 +13,14 @@ use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_transport::http::ProtectedResource;
 
 use crate::config::LoadedConfig;
-use crate::config::problem::{ConfigProblem, parse_items};
+use crate::config::problems::Problems;
 use crate::config::types::{CertificateConfig, Config, ProxyConfig, TokensConfig};
 
 const IMPLIED_SCOPES_KEY: &str = "auth.tokens.implied_scopes";
 
-pub(super) fn parse_tokens(
-    entry: &TokensConfig,
-    loaded: &LoadedConfig,
-    problems: &mut Vec<ConfigProblem>,
-) -> Option<TokenOptions> {
+pub(super) fn parse_tokens(entry: &TokensConfig, loaded: &LoadedConfig, problems: &Problems) -> Option<TokenOptions> {
     let key = parse_token_key(entry, loaded, problems)?;
-    let algorithms = parse_items(&entry.algorithms, "auth.tokens.algorithms", problems, |name| name.parse());
+    let algorithms = problems.parse_items("auth.tokens.algorithms", &entry.algorithms, |name| name.parse());
     let audiences = accepted_audiences(entry, &loaded.config);
     let mut options = TokenOptions::new(key, entry.issuer.clone(), audiences, algorithms);
     if let Some(leeway) = entry.leeway {
@@ -49,13 +45,13 @@ fn accepted_audiences(entry: &TokensConfig, config: &Config) -> Vec<String> {
 }
 
 /// The key that tokens are checked with; exactly one must be configured.
-fn parse_token_key(entry: &TokensConfig, loaded: &LoadedConfig, problems: &mut Vec<ConfigProblem>) -> Option<TokenKey> {
-    let mut read = |member: &str, path: &Path| {
+fn parse_token_key(entry: &TokensConfig, loaded: &LoadedConfig, problems: &Problems) -> Option<TokenKey> {
+    let read = |member: &str, path: &Path| {
         let path = loaded.resolve(path);
         let text = std::fs::read_to_string(&path);
         text.map_err(|error| {
             let message = format!("{} cannot be read: {error}", path.display());
-            problems.push(ConfigProblem::new(format!("auth.tokens.{member}"), message));
+            problems.add(format_args!("auth.tokens.{member}"), message);
         })
         .ok()
     };
@@ -92,27 +88,22 @@ fn parse_token_key(entry: &TokensConfig, loaded: &LoadedConfig, problems: &mut V
     }
     let message = "needs exactly one of jwks, jwks_url, discovery, public_key, secret and introspection, to verify \
                    tokens";
-    problems.push(ConfigProblem::new("auth.tokens", message));
+    problems.add("auth.tokens", message);
     None
 }
 
-fn parse_implied_scopes(
-    entry: &TokensConfig,
-    config: &Config,
-    problems: &mut Vec<ConfigProblem>,
-) -> Arc<ImpliedScopes> {
+fn parse_implied_scopes(entry: &TokensConfig, config: &Config, problems: &Problems) -> Arc<ImpliedScopes> {
     let implied = ImpliedScopes::new(&entry.implied_scopes);
-    let implied = implied.map_err(|error| problems.push(ConfigProblem::new(IMPLIED_SCOPES_KEY, error.to_string())));
+    let implied = implied.map_err(|error| problems.add(IMPLIED_SCOPES_KEY, error.to_string()));
     if implied.is_ok() {
-        problems.extend(find_unused_scopes(entry, config));
+        check_used_scopes(entry, config, problems);
     }
     Arc::new(implied.unwrap_or_default())
 }
 
-/// Implied scopes that nothing requires. Broader scopes are not checked, because the issuer defines them.
-fn find_unused_scopes(entry: &TokensConfig, config: &Config) -> Vec<ConfigProblem> {
+/// Reports implied scopes that nothing requires. Broader scopes are not checked, because the issuer defines them.
+fn check_used_scopes(entry: &TokensConfig, config: &Config, problems: &Problems) {
     let requested = required_scopes(config);
-    let mut problems = Vec::new();
     for (broad, narrow) in &entry.implied_scopes {
         for (index, scope) in narrow.iter().enumerate() {
             if requested.contains(scope.as_str()) || entry.implied_scopes.contains_key(scope) {
@@ -121,10 +112,9 @@ fn find_unused_scopes(entry: &TokensConfig, config: &Config) -> Vec<ConfigProble
             let meant = nearest_names(scope, requested.iter().copied());
             let meant = meant.first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
             let message = format!("nothing requires the scope {scope:?}: no entry, no role and not auth.oauth{meant}");
-            problems.push(ConfigProblem::new(format!("{IMPLIED_SCOPES_KEY}.{broad}[{index}]"), message));
+            problems.add(format_args!("{IMPLIED_SCOPES_KEY}.{broad}[{index}]"), message);
         }
     }
-    problems
 }
 
 fn required_scopes(config: &Config) -> BTreeSet<&str> {
@@ -148,18 +138,16 @@ pub(super) fn scope_lists(config: &Config) -> Vec<(String, &[String])> {
     oauth.chain(tools).chain(resources).chain(prompts).collect()
 }
 
-pub(super) fn parse_certificates(
-    entries: &[CertificateConfig],
-    problems: &mut Vec<ConfigProblem>,
-) -> Vec<CertificateRule> {
+pub(super) fn parse_certificates(entries: &[CertificateConfig], problems: &Problems) -> Vec<CertificateRule> {
     let mut rules = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
+        let problems = problems.at(format_args!("auth.certificates[{index}]"));
         let holds = match (&entry.subject, &entry.alternative_name) {
             (Some(subject), None) => CertificateName::Subject(subject.clone()),
             (None, Some(name)) => CertificateName::AlternativeName(name.clone()),
             _ => {
                 let message = "needs exactly one of subject and alternative_name of the certificate";
-                problems.push(ConfigProblem::new(format!("auth.certificates[{index}]"), message));
+                problems.add("", message);
                 continue;
             }
         };
@@ -167,7 +155,7 @@ pub(super) fn parse_certificates(
             && !["dns:", "email:", "ip:", "uri:"].iter().any(|prefix| name.starts_with(prefix))
         {
             let message = format!("{name:?} needs a prefix: dns:, email:, ip: or uri:");
-            problems.push(ConfigProblem::new(format!("auth.certificates[{index}].alternative_name"), message));
+            problems.add("alternative_name", message);
         }
         let (name, roles, tenant) = (entry.name.clone(), entry.roles.clone(), entry.tenant.clone());
         rules.push(CertificateRule { name, certificate_name: holds, roles, tenant });
@@ -175,9 +163,9 @@ pub(super) fn parse_certificates(
     rules
 }
 
-pub(super) fn parse_proxy(entry: &ProxyConfig, problems: &mut Vec<ConfigProblem>) -> Option<ProxyOptions> {
+pub(super) fn parse_proxy(entry: &ProxyConfig, problems: &Problems) -> Option<ProxyOptions> {
     let before = problems.len();
-    let networks = parse_items(&entry.networks, "auth.proxy.networks", problems, parse_trusted_network);
+    let networks = problems.parse_items("auth.proxy.networks", &entry.networks, parse_trusted_network);
     let (user, tenant, roles) = (entry.user_header.clone(), entry.tenant_header.clone(), entry.roles_header.clone());
     let default_roles = entry.default_roles.clone();
     (problems.len() == before).then_some(ProxyOptions { networks, user, tenant, roles, default_roles })

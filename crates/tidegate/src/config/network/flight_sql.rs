@@ -7,6 +7,7 @@ use tidegate_query::Database;
 use tidegate_sql::SqlDialect;
 
 use super::super::problem::ConfigProblem;
+use super::super::problems::Problems;
 use super::super::quantities::OneOrMany;
 use super::super::types::DatabaseConfig;
 use super::super::types::network::DialectConfig;
@@ -18,17 +19,15 @@ pub(super) fn open(
     tls: FlightTls,
     path: &str,
 ) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
     let path = format!("{path}.flight_sql");
+    let problems = Problems::at_path(&path);
     let (urls, is_list) = (addresses.clone().into_vec(), matches!(addresses, OneOrMany::Many(_)));
     if urls.is_empty() {
-        problems.push(ConfigProblem::new(&path, "is empty; write the address of a server: grpc+tls://host:443"));
+        problems.add("", "is empty; write the address of a server: grpc+tls://host:443");
     }
-    let at = |index: usize| if is_list { format!("{path}[{index}]") } else { path.clone() };
-    let urls = check_urls(urls.iter().enumerate().map(|(index, url)| (at(index), url)), &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    let at = |index: usize| if is_list { format!("[{index}]") } else { String::new() };
+    let urls = check_urls(urls.iter().enumerate().map(|(index, url)| (at(index), url)), &problems);
+    let urls = problems.checked(urls)?;
     let default = FlightSqlOptions::new(urls);
     let options = FlightSqlOptions {
         database: entry.catalog.clone(),

@@ -4,23 +4,18 @@ use std::collections::BTreeMap;
 
 use tidegate_engines::{HeldRows, HeldValues};
 
-use super::super::problem::ConfigProblem;
+use super::super::problems::Problems;
 use super::super::types::network::{HeldConfig, HeldRangeConfig, ScalarText};
 
-/// The rows of `entry`, which stands at `path`.
-pub(super) fn parse_held_rows(
-    entry: &BTreeMap<String, HeldConfig>,
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-) -> HeldRows {
+/// The rows of `entry`.
+pub(super) fn parse_held_rows(entry: &BTreeMap<String, HeldConfig>, problems: &Problems) -> HeldRows {
     if entry.is_empty() {
-        let message = "names no column; omit it if all rows of the node are part of the network";
-        problems.push(ConfigProblem::new(path, message));
+        problems.add("", "names no column; omit it if all rows of the node are part of the network");
     }
     let mut columns = BTreeMap::new();
     for (column, held) in entry {
         if let Some(message) = find_problem(held) {
-            problems.push(ConfigProblem::new(format!("{path}.{column}"), message));
+            problems.add(column, message);
         }
         columns.insert(column.clone(), to_values(held));
     }

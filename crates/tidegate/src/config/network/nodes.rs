@@ -11,7 +11,8 @@ use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCrede
 use tidegate_query::NodeDatabase;
 
 use super::super::databases::OpenedDatabase;
-use super::super::problem::{ConfigProblem, checked};
+use super::super::problem::ConfigProblem;
+use super::super::problems::Problems;
 use super::super::quantities::OneOrMany;
 use super::super::types::network::{NetworkConfig, NodeConfig, PartialConfig};
 use super::flight_sql::to_dialect;
@@ -34,17 +35,17 @@ pub(super) fn open(
     previous: Option<PreviousNetwork<'_>>,
     engine: &Engine,
 ) -> Result<Arc<NetworkDatabase>, Vec<ConfigProblem>> {
-    let mut problems = Vec::new();
-    check_network(entry, path, &mut problems);
-    let signer = entry.trust.as_ref().and_then(|trust| open_signer(trust, &format!("{path}.trust"), &mut problems));
+    let problems = Problems::at_path(path);
+    check_network(entry, &problems);
+    let signer = entry.trust.as_ref().and_then(|trust| open_signer(trust, &problems.at("trust")));
     let previous = previous.filter(|previous| previous.has_same_options(entry));
     let timeout = entry.timeout.map_or(TIMEOUT, |time| time.0);
     let shared = SharedOptions { entry, tls, signer, timeout, previous };
     let mut nodes = Vec::new();
     for (index, node) in entry.nodes.iter().enumerate() {
-        nodes.extend(shared.open_node(node, &format!("{path}.nodes[{index}]"), &mut problems));
+        nodes.extend(shared.open_node(node, &problems.at(format_args!("nodes[{index}]"))));
     }
-    let nodes = checked(nodes, problems)?;
+    let nodes = problems.checked(nodes)?;
     let partial = match entry.partial {
         PartialConfig::Forbid => PartialAnswers::Forbid,
         PartialConfig::Allow => PartialAnswers::Allow,
@@ -66,19 +67,19 @@ struct SharedOptions<'a> {
 }
 
 impl SharedOptions<'_> {
-    fn open_node(&self, node: &NodeConfig, path: &str, problems: &mut Vec<ConfigProblem>) -> Option<NetworkNode> {
+    fn open_node(&self, node: &NodeConfig, problems: &Problems) -> Option<NetworkNode> {
         let before = problems.len();
         let replicas = node.replicas.iter().enumerate();
-        let replicas = replicas.map(|(index, url)| (format!("{path}.replicas[{index}]"), url));
-        let urls = check_urls([(format!("{path}.url"), &node.url)].into_iter().chain(replicas), problems);
-        let holds = node.holds.as_ref().map(|holds| parse_held_rows(holds, &format!("{path}.holds"), problems));
+        let replicas = replicas.map(|(index, url)| (format!("replicas[{index}]"), url));
+        let urls = check_urls([("url".to_owned(), &node.url)].into_iter().chain(replicas), problems);
+        let holds = node.holds.as_ref().map(|holds| parse_held_rows(holds, &problems.at("holds")));
         if node.audience.is_some() && self.entry.trust.is_none() {
             let message = "has no effect without trust, which signs the tokens that have it";
-            problems.push(ConfigProblem::new(format!("{path}.audience"), message));
+            problems.add("audience", message);
         }
         if node.token.is_some() && self.entry.trust.is_some() {
             let message = "is a second credential: trust signs a token for this node; remove one of both";
-            problems.push(ConfigProblem::new(format!("{path}.token"), message));
+            problems.add("token", message);
         }
         if problems.len() > before {
             return None;
@@ -104,7 +105,7 @@ impl SharedOptions<'_> {
         match FlightSqlDatabase::new(node.name.clone(), options) {
             Ok(database) => Some(NetworkNode { database: Arc::new(database), holds }),
             Err(error) => {
-                problems.push(ConfigProblem::new(path, error.to_string()));
+                problems.add("", error.to_string());
                 None
             }
         }
@@ -138,33 +139,31 @@ impl<'a> PreviousNetwork<'a> {
 }
 
 /// Problems of `entry` beyond single nodes.
-fn check_network(entry: &NetworkConfig, path: &str, problems: &mut Vec<ConfigProblem>) {
-    let mut problem = |member: &str, message: String| {
-        problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
-    };
+fn check_network(entry: &NetworkConfig, problems: &Problems) {
     match entry.nodes.len() {
-        0 => problem(
-            "nodes",
-            "is empty; a network has at least one node: {name: oslo, url: grpc+tls://oslo:7071}".into(),
-        ),
-        count if count > NODES_MAX => problem("nodes", format!("has {count} nodes; the maximum is {NODES_MAX}")),
+        0 => {
+            problems.add("nodes", "is empty; a network has at least one node: {name: oslo, url: grpc+tls://oslo:7071}");
+        }
+        count if count > NODES_MAX => {
+            problems.add("nodes", format!("has {count} nodes; the maximum is {NODES_MAX}"));
+        }
         _ => {}
     }
     if entry.trust.is_some() && entry.token.is_some() {
         let message = "is a second credential beside trust; a token identifies this server, trust its callers";
-        problem("token", message.to_owned());
+        problems.add("token", message);
     }
     if entry.timeout.is_some_and(|timeout| timeout.0 > TIMEOUT_MAX) {
-        problem("timeout", "is longer than 10m, and no call waits so long for its first rows".to_owned());
+        problems.add("timeout", "is longer than 10m, and no call waits so long for its first rows");
     }
-    check_names(&entry.nodes, path, problems);
-    check_servers(&entry.nodes, path, problems);
+    check_names(&entry.nodes, problems);
+    check_servers(&entry.nodes, problems);
 }
 
-fn check_names(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProblem>) {
+fn check_names(nodes: &[NodeConfig], problems: &Problems) {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        let at = format!("{path}.nodes[{index}].name");
+        let key = format!("nodes[{index}].name");
         let is_name = (1..=NODE_NAME_CHARS_MAX).contains(&node.name.len())
             && node.name.chars().all(|character| character.is_ascii_alphanumeric() || "_-.".contains(character));
         if !is_name {
@@ -172,13 +171,13 @@ fn check_names(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProble
                 "{:?} is no name of a node: 1 to {NODE_NAME_CHARS_MAX} of letters, digits, _, - and .",
                 node.name
             );
-            problems.push(ConfigProblem::new(at, message));
+            problems.add(key, message);
             continue;
         }
         match names.get(&node.name) {
             Some(first) => {
                 let message = format!("{} is the name of another node", node.name);
-                problems.push(ConfigProblem::new(at, message).related_to(format!("{path}.nodes[{first}].name")));
+                problems.add_related(key, format_args!("nodes[{first}].name"), message);
             }
             None => {
                 names.insert(node.name.clone(), index);
@@ -188,12 +187,12 @@ fn check_names(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProble
 }
 
 /// Two nodes with the same database on the same server would count its rows twice.
-fn check_servers(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProblem>) {
+fn check_servers(nodes: &[NodeConfig], problems: &Problems) {
     let mut servers: BTreeMap<(String, Option<&String>), usize> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         let replicas = node.replicas.iter().enumerate();
-        let replicas = replicas.map(|(replica, url)| (format!("{path}.nodes[{index}].replicas[{replica}]"), url));
-        for (at, url) in [(format!("{path}.nodes[{index}].url"), &node.url)].into_iter().chain(replicas) {
+        let replicas = replicas.map(|(replica, url)| (format!("nodes[{index}].replicas[{replica}]"), url));
+        for (key, url) in [(format!("nodes[{index}].url"), &node.url)].into_iter().chain(replicas) {
             // An address that is none is reported with its node.
             let Ok(url) = tidegate_network::normalized_flight_url(url) else { continue };
             let first = *servers.entry((url.clone(), node.database.as_ref())).or_insert(index);
@@ -204,7 +203,7 @@ fn check_servers(nodes: &[NodeConfig], path: &str, problems: &mut Vec<ConfigProb
                      in holds which rows each node has",
                     nodes[first].name
                 );
-                problems.push(ConfigProblem::new(at, message).related_to(format!("{path}.nodes[{first}].url")));
+                problems.add_related(key, format_args!("nodes[{first}].url"), message);
             }
         }
     }

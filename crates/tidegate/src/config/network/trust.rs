@@ -4,21 +4,17 @@ use std::sync::Arc;
 
 use tidegate_auth::{CallerTokenOptions, CallerTokenSigner, TokenAlgorithm};
 
-use super::super::problem::ConfigProblem;
+use super::super::problems::Problems;
 use super::super::types::network::TrustConfig;
 
-/// The signer of `entry`, which stands at `path`.
-pub(super) fn open_signer(
-    entry: &TrustConfig,
-    path: &str,
-    problems: &mut Vec<ConfigProblem>,
-) -> Option<Arc<CallerTokenSigner>> {
+/// The signer of `entry`.
+pub(super) fn open_signer(entry: &TrustConfig, problems: &Problems) -> Option<Arc<CallerTokenSigner>> {
     let before = problems.len();
     let algorithm = match entry.algorithm.as_deref().map(str::parse).transpose() {
         Ok(algorithm) => algorithm.unwrap_or(TokenAlgorithm::EdDsa),
         Err(message) => {
             let message: String = message;
-            problems.push(ConfigProblem::new(format!("{path}.algorithm"), message));
+            problems.add("algorithm", message);
             return None;
         }
     };
@@ -29,7 +25,7 @@ pub(super) fn open_signer(
         ("key_id", entry.key_id.as_ref()),
     ];
     for (member, _) in names.into_iter().filter(|(_, name)| name.is_some_and(|name| name.trim().is_empty())) {
-        problems.push(ConfigProblem::new(format!("{path}.{member}"), "is empty"));
+        problems.add(member, "is empty");
     }
     if problems.len() > before {
         return None;
@@ -44,7 +40,7 @@ pub(super) fn open_signer(
     match CallerTokenSigner::new(options) {
         Ok(signer) => Some(Arc::new(signer)),
         Err(error) => {
-            problems.push(ConfigProblem::new(path, error.to_string()));
+            problems.add("", error.to_string());
             None
         }
     }
