@@ -8,20 +8,17 @@ use tidegate_audit::AuditLog;
 use tidegate_auth::ReloadableAuthenticator;
 use tidegate_core::{Authenticator, CallOrigin, Caller, Toolset, TransportKind};
 use tidegate_engines::Engine;
-use tidegate_results::{ResultStore, StoreLimits};
+use tidegate_results::ResultStore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
-use crate::config::{
-    self, ApplyReport, Config, FileHashes, LoadedConfig, NodeAssembler, ResultsConfig, ingest_folders,
-};
+use crate::config::{self, ApplyReport, FileHashes, LoadedConfig, NodeAssembler, ingest_folders};
 use crate::idle_memory;
 use crate::ingest::IngestFolders;
 use crate::metric_recorder;
 use crate::node::Node;
-use crate::options::{GlobalOptions, LimitDefaults};
-use crate::quantity;
+use crate::options::GlobalOptions;
 use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, FORCED_DRAIN_TIMEOUT, Shutdown};
 use crate::source::{self, DatabaseSource, JOINED_DATABASE_NAME, sources_or_current_folder};
@@ -46,6 +43,8 @@ pub(crate) struct NodeSpec<'a> {
     has_file: bool,
     sources: &'a [DatabaseSource],
     options: &'a GlobalOptions,
+    /// Whether clients call the node. Otherwise the user of the command line does, who can read the data directly.
+    is_server: bool,
     writing: Option<WrittenDatabases<'a>>,
 }
 
@@ -78,8 +77,14 @@ impl<'a> NodeSpec<'a> {
             has_file: file.is_some(),
             sources: if use_current_folder { sources_or_current_folder(named) } else { named },
             options,
+            is_server: false,
             writing: None,
         })
+    }
+
+    /// The node of a command that serves clients.
+    pub(crate) fn of_server(sources: &'a [DatabaseSource], options: &'a GlobalOptions) -> Result<Self, CommandError> {
+        Ok(Self { is_server: true, ..Self::read(Some(sources), options)? })
     }
 
     /// The node of a command that writes rows itself. It reads its databases from a configuration only.
@@ -108,9 +113,11 @@ impl<'a> NodeSpec<'a> {
         ingest_folders(&self.loaded_config)
     }
 
-    pub(crate) async fn open(self, defaults: LimitDefaults) -> Result<OpenNode, CommandError> {
-        let Self { loaded_config: loaded, file_hashes, has_file, sources, options, writing } = self;
-        let engine = Engine::start(options.engine_options(&loaded)?)?;
+    pub(crate) async fn open(self) -> Result<OpenNode, CommandError> {
+        let Self { loaded_config: loaded, file_hashes, has_file, sources, options, is_server, writing } = self;
+        let limit_options = options.limits.clone();
+        let engine_options = config::engine_options(&loaded, &limit_options).map_err(CommandError::Usage)?;
+        let engine = Engine::start(engine_options)?;
         let mut command_line_databases = source::open_databases(sources, &engine)?;
         // A configuration may restrict who queries what, so there the owner declares what is joined.
         let joined = if has_file { None } else { source::join_databases(&command_line_databases, &engine)? };
@@ -120,20 +127,18 @@ impl<'a> NodeSpec<'a> {
         };
         command_line_databases.extend(joined);
         let authenticator = Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
-        let flags = options.clone();
-        let limits = move |config: &Config| flags.call_limits(defaults, config);
-        let (store, audit) = match defaults {
-            LimitDefaults::Clients => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
-            // A user of the command line can read the data directly.
-            LimitDefaults::CommandLine => (None, None),
+        let (store, audit) = match is_server {
+            true => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
+            false => (None, None),
         };
         let node = Arc::new(build_node(store.clone(), audit.clone()));
-        let folders = IngestFolders::new(defaults == LimitDefaults::Clients || writing.is_some());
+        let folders = IngestFolders::new(is_server || writing.is_some());
+        let limits = (limit_options, is_server);
         let assembly =
             NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases, folders);
         let assembly = Arc::new(assembly);
         let apply_report = assembly.apply_config(&loaded).await?;
-        if defaults == LimitDefaults::Clients {
+        if is_server {
             persist_usage(&assembly.node, &loaded);
         }
         if let Some(writing) = writing {
@@ -175,9 +180,8 @@ impl OpenNode {
     pub(crate) async fn open(
         sources: Option<&[DatabaseSource]>,
         options: &GlobalOptions,
-        defaults: LimitDefaults,
     ) -> Result<Self, CommandError> {
-        NodeSpec::read(sources, options)?.open(defaults).await
+        NodeSpec::read(sources, options)?.open().await
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
@@ -280,7 +284,7 @@ async fn open_result_store(loaded: &LoadedConfig) -> Result<Option<Arc<ResultSto
     if !entry.enabled {
         return Ok(None);
     }
-    let limits = to_store_limits(entry).map_err(CommandError::Usage)?;
+    let limits = config::store_limits(entry).map_err(CommandError::Usage)?;
     if let Some(folder) = &entry.folder {
         let store = ResultStore::open(&loaded.folder().join(folder), limits).await;
         return store.map(Some).map_err(|error| CommandError::Usage(format!("results.folder: {error}")));
@@ -291,21 +295,6 @@ async fn open_result_store(loaded: &LoadedConfig) -> Result<Option<Arc<ResultSto
             tracing::warn!("{error}; answers that do not fit inline are not kept (results.folder names another one)");
         })
         .ok())
-}
-
-fn to_store_limits(entry: &ResultsConfig) -> Result<StoreLimits, String> {
-    let default = StoreLimits::default();
-    let block_bytes = entry.block_bytes.map(|size| quantity::to_usize(size.0)).transpose()?;
-    Ok(StoreLimits {
-        continued_bytes: entry.store_limit.map_or(default.continued_bytes, |size| size.0),
-        block_bytes: block_bytes.unwrap_or(default.block_bytes),
-        time_to_live: entry.ttl.map_or(default.time_to_live, |time| time.0),
-        total_bytes: entry.total.map_or(default.total_bytes, |size| size.0),
-        bytes_per_principal: entry.per_principal.map_or(default.bytes_per_principal, |size| size.0),
-        free_bytes: entry.keep_free.map_or(default.free_bytes, |size| size.0),
-        timeout: entry.timeout.map_or(default.timeout, |time| time.0),
-        ..default
-    })
 }
 
 fn user_cache_folder() -> PathBuf {

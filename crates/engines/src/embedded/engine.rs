@@ -57,7 +57,7 @@ impl EngineOptions {
             memory_bytes,
             query_memory_bytes: memory_bytes / 2,
             memory_wait: Duration::from_secs(30),
-            spill_bytes: 20 << 30,
+            spill_bytes: 10 << 30,
             spill_folder: None,
             threads: thread::available_parallelism().map_or(2, usize::from),
             batch_rows: 8_192,

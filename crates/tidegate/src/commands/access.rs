@@ -10,7 +10,7 @@ use tidegate_runtime::Snapshot;
 use crate::command_error::CommandError;
 use crate::config::{declared_uses, name_entries, optional_settings};
 use crate::open_node::OpenNode;
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::output;
 
 /// Show what a principal can access, and why access is denied
@@ -47,7 +47,7 @@ fn parse_transport(name: &str) -> Result<TransportKind, String> {
 impl AccessCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let Self::Explain(explain) = self;
-        let open_node = OpenNode::open(None, options, LimitDefaults::CommandLine).await?;
+        let open_node = OpenNode::open(None, options).await?;
         let origin = CallOrigin { transport: explain.transport, peer: None };
         let caller = Caller::new(explain.principal(&open_node).await?, origin);
         let toolset = explain.toolset.as_deref().map(|name| open_node.toolset(name, &caller)).transpose()?;

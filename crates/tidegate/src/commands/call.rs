@@ -10,7 +10,7 @@ use tidegate_runtime::Call as CoreCall;
 
 use crate::command_error::CommandError;
 use crate::open_node::OpenNode;
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::output::{self, WrittenFile};
 use crate::shutdown::Shutdown;
 use crate::source::DatabaseSource;
@@ -59,7 +59,7 @@ pub(super) struct ToolCaller {
 impl ToolCaller {
     pub(super) async fn open(sources: &[DatabaseSource], options: &GlobalOptions) -> Result<Self, CommandError> {
         let shutdown = Shutdown::on_signals()?;
-        let open_node = OpenNode::open(Some(sources), options, LimitDefaults::CommandLine).await?;
+        let open_node = OpenNode::open(Some(sources), options).await?;
         Ok(Self { caller: open_node.local_caller(None)?, node: open_node, shutdown })
     }
 

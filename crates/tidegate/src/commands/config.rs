@@ -10,7 +10,7 @@ use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ForeignFormat, import_config, schema};
 use crate::logging;
 use crate::open_node::OpenNode;
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::output;
 use crate::startup_checks;
 use crate::table_problems::{column_notes, database_notes, first_unreadable_tables};
@@ -71,7 +71,7 @@ fn import_file(file: &Path) -> Result<(), CommandError> {
 
 async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
-    let open_node = OpenNode::open(None, &options, LimitDefaults::CommandLine).await?;
+    let open_node = OpenNode::open(None, &options).await?;
     let report = &open_node.apply_report;
     // Otherwise the log contains them.
     if !logging::contains_warnings(&options.log) {

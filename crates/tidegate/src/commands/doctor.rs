@@ -17,7 +17,7 @@ use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ServerAddress, to_tls_options, token_options};
 use crate::network_nodes;
 use crate::open_node::OpenNode;
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::output;
 use crate::source::DatabaseSource;
 use crate::startup_checks;
@@ -72,7 +72,7 @@ impl DoctorCommand {
 
 /// Checks the installation, with the databases of `paths`, and prints the report. Returns the number of things that are wrong.
 pub(super) async fn print_report(paths: &[DatabaseSource], options: &GlobalOptions) -> Result<usize, CommandError> {
-    let open_node = OpenNode::open(Some(paths), options, LimitDefaults::CommandLine).await?;
+    let open_node = OpenNode::open(Some(paths), options).await?;
     let mut findings = DoctorReport::default();
     check_configuration(&open_node, &mut findings);
     check_databases(&open_node, &mut findings).await?;

@@ -11,7 +11,7 @@ use tidegate_runtime::Call;
 use super::table_server::{RunningServer, ServerFlags};
 use crate::command_error::CommandError;
 use crate::open_node::{NodeSpec, WrittenDatabases};
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::output;
 use crate::shutdown::Shutdown;
 
@@ -105,7 +105,7 @@ impl TableFlags {
         }
         let database = arguments.get("database").and_then(Value::as_str).map(str::to_owned);
         let written = database.as_deref().map_or(WrittenDatabases::All, WrittenDatabases::One);
-        let node = NodeSpec::of_writer(options, written)?.open(LimitDefaults::CommandLine).await?;
+        let node = NodeSpec::of_writer(options, written)?.open().await?;
         let mut call = Call::new(CallTarget::Tool(tool.to_owned()), node.local_caller(None)?);
         call.arguments = arguments;
         call.format = Some(Format::Json);

@@ -14,7 +14,7 @@ use crate::config::{LoadedConfig, NodeAssembler, ServerAddress, requires_authent
 use crate::file_limit;
 use crate::flight::{FlightServer, find_flight_problems};
 use crate::open_node::{NodeSpec, OpenNode};
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::quantity;
 use crate::readiness::DatabaseReadiness;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
@@ -204,7 +204,7 @@ pub(crate) async fn serve(
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
     let connections_max = file_limit::connections_that_fit(HttpOptions::default().connections_max);
-    let spec = NodeSpec::read(Some(sources), options)?;
+    let spec = NodeSpec::of_server(sources, options)?;
     let loaded = spec.loaded_config.clone();
     let addresses = http.addresses(&loaded);
     if addresses.is_empty() {
@@ -220,7 +220,7 @@ pub(crate) async fn serve(
         return Err(loaded.to_error(&flight_problems).into());
     }
     let flight = FlightServer::listen(&loaded).await?;
-    let open_node = spec.open(LimitDefaults::Clients).await?;
+    let open_node = spec.open().await?;
     let common = http.common_options(&open_node, connections_max);
     let mut running = Vec::with_capacity(addresses.len());
     for (address, listener) in addresses.iter().zip(&listeners) {

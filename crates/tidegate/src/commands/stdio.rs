@@ -14,8 +14,8 @@ use tidegate_transport::stdio::{self, StdioOptions};
 
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
-use crate::open_node::OpenNode;
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::open_node::NodeSpec;
+use crate::options::GlobalOptions;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
 use crate::startup_help;
@@ -67,7 +67,7 @@ impl StdioCommand {
             return run_bridge(bridged).await;
         }
         let shutdown = Shutdown::on_signals()?;
-        let open_node = OpenNode::open(Some(&self.paths), options, LimitDefaults::Clients).await?;
+        let open_node = NodeSpec::of_server(&self.paths, options)?.open().await?;
         // An unknown toolset is an error at start; after a reload, it is empty.
         open_node.local_caller(self.toolset.as_deref())?;
         open_node.spawn_background_tasks(&shutdown.graceful)?;

@@ -6,7 +6,7 @@ use tidegate_runtime::{Tool, ToolAnnotations};
 
 use crate::command_error::CommandError;
 use crate::open_node::OpenNode;
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::output;
 
 /// List the tools that a client can call
@@ -23,7 +23,7 @@ pub(crate) struct ToolsCommand {
 
 impl ToolsCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let open_node = OpenNode::open(None, options, LimitDefaults::CommandLine).await?;
+        let open_node = OpenNode::open(None, options).await?;
         let caller = open_node.local_caller(self.toolset.as_deref())?;
         let snapshot = open_node.node().registry().snapshot();
         let tools = snapshot.tools(&caller);

@@ -5,27 +5,81 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidegate_core::{Budget, CallLimits, DailyLimits, LevelLimits, Limits, RateLimit};
+use tidegate_engines::EngineOptions;
+use tidegate_results::StoreLimits;
 use tidegate_transport::http::EVENT_BYTES_MAX;
 use tidegate_transport::stdio::INLINE_BYTES_MAX;
 
 use super::LoadedConfig;
 use super::problems::Problems;
-use super::types::{CallLimitsConfig, Config, LevelLimitsConfig, LimitsConfig, ToolLimitsConfig};
+use super::types::{CallLimitsConfig, Config, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
+use crate::options::LimitOptions;
+use crate::quantity::{self, LimitValue};
 
-pub(crate) fn with_caller_limits(limits: Limits, entry: &LimitsConfig) -> Limits {
+/// The limits of all calls: option of the command, else environment, else file, else default.
+pub(super) fn resolve_limits(entry: &LimitsConfig, options: &LimitOptions, is_server: bool) -> Limits {
+    let default = Limits::default();
+    let (inline, batch_rows) = if is_server {
+        let rows = entry.inline_rows.map_or(default.inline.rows, |bound| bound.0.limit());
+        let bytes = entry.inline_bytes.map_or(default.inline.bytes, |bound| bound.0.limit());
+        (Budget { rows, bytes }, entry.batch_rows)
+    } else {
+        // Those of the file and the defaults are for models, which pay for each character.
+        (Budget::default(), None)
+    };
     let shared = to_level_limits(&entry.shared_limits());
-    let waiting_calls_max = limits.open_calls_max.saturating_sub(limits.running_calls_max);
+    let waiting_calls_max = default.open_calls_max.saturating_sub(default.running_calls_max);
     let waiting_calls_max = shared.waiting_calls_max.unwrap_or(waiting_calls_max);
-    let running_calls_max = shared.running_calls_max.unwrap_or(limits.running_calls_max);
+    let running_calls_max = shared.running_calls_max.unwrap_or(default.running_calls_max);
     Limits {
+        timeout: options.timeout.or(entry.timeout.map(|time| time.0)).unwrap_or(default.timeout),
+        inline: Budget {
+            rows: options.inline_rows.map_or(inline.rows, LimitValue::limit),
+            bytes: options.inline_bytes.map_or(inline.bytes, LimitValue::limit),
+        },
+        batch_rows,
+        task_after: entry.task_after.map_or(default.task_after, |time| time.0),
+        task_timeout: entry.task_timeout.map_or(default.task_timeout, |time| time.0),
+        input_timeout: entry.input_timeout.map_or(default.input_timeout, |time| time.0),
         running_calls_max,
         open_calls_max: running_calls_max.saturating_add(waiting_calls_max),
         rate: shared.rate,
         daily: shared.daily,
         per_principal: to_level_limits(&entry.principal),
         per_tenant: to_level_limits(&entry.tenant),
-        ..limits
+        ..default
     }
+}
+
+/// The limits of the embedded engine: option of the command, else environment, else file, else default.
+pub(crate) fn engine_options(loaded: &LoadedConfig, options: &LimitOptions) -> Result<EngineOptions, String> {
+    let entry = &loaded.config.limits;
+    let memory = match (options.memory, entry.memory) {
+        (None, Some(size)) => Some(quantity::to_usize(size.0)?),
+        (memory, _) => memory,
+    };
+    let default = memory.map_or_else(EngineOptions::default, EngineOptions::with_memory);
+    let folder_of_file = entry.spill_folder.as_ref().map(|folder| loaded.resolve(folder));
+    Ok(EngineOptions {
+        spill_bytes: options.spill.or(entry.spill.map(|size| size.0)).unwrap_or(default.spill_bytes),
+        spill_folder: options.spill_folder.clone().or(folder_of_file),
+        ..default
+    })
+}
+
+pub(crate) fn store_limits(entry: &ResultsConfig) -> Result<StoreLimits, String> {
+    let default = StoreLimits::default();
+    let block_bytes = entry.block_bytes.map(|size| quantity::to_usize(size.0)).transpose()?;
+    Ok(StoreLimits {
+        continued_bytes: entry.store_limit.map_or(default.continued_bytes, |size| size.0),
+        block_bytes: block_bytes.unwrap_or(default.block_bytes),
+        time_to_live: entry.ttl.map_or(default.time_to_live, |time| time.0),
+        total_bytes: entry.total.map_or(default.total_bytes, |size| size.0),
+        bytes_per_principal: entry.per_principal.map_or(default.bytes_per_principal, |size| size.0),
+        free_bytes: entry.keep_free.map_or(default.free_bytes, |size| size.0),
+        timeout: entry.timeout.map_or(default.timeout, |time| time.0),
+        ..default
+    })
 }
 
 /// Converts `entry`. Invalid values, which [`check_limits`] reports, count as missing.
@@ -133,4 +187,65 @@ pub(crate) fn usage_file(loaded: &LoadedConfig, folder: &Path) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     loaded.path().hash(&mut hasher);
     folder.join("usage").join(format!("{:016x}.json", hasher.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Command};
+    use serde::de::DeserializeOwned;
+    use serde_json::{Map, Value};
+
+    use super::super::document::parse_plain_scalar;
+    use super::*;
+
+    /// The numbers that the comments of the keys of `object` state as defaults.
+    fn stated_defaults(object: &str) -> Map<String, Value> {
+        let schema = crate::config::schema();
+        let keys = schema["$defs"][object]["properties"].as_object().unwrap().iter();
+        let stated = keys.filter_map(|(key, schema)| {
+            let comment = schema["description"].as_str()?.replace('\n', " ");
+            let (_, default) = comment.split_once("Default: ")?;
+            let default = default.split_once(". ").map_or(default, |(default, _)| default).trim_end_matches('.');
+            let is_number = default.starts_with(|character: char| character.is_ascii_digit());
+            is_number.then(|| (key.clone(), parse_plain_scalar(default)))
+        });
+        let stated: Map<String, Value> = stated.collect();
+        assert!(!stated.is_empty(), "{object} states no default");
+        stated
+    }
+
+    fn entry<T: DeserializeOwned>(values: Map<String, Value>) -> T {
+        serde_json::from_value(Value::Object(values)).unwrap()
+    }
+
+    #[test]
+    fn comments_state_the_defaults_of_calls_and_of_the_engine() {
+        let (stated, options) = (stated_defaults("LimitsConfig"), LimitOptions::default());
+        let loaded = |limits: LimitsConfig| LoadedConfig {
+            config: Config { limits, ..Config::default() },
+            ..LoadedConfig::empty()
+        };
+        let (stated, default) = (loaded(entry(stated)), loaded(LimitsConfig::default()));
+        let limits = |loaded: &LoadedConfig| resolve_limits(&loaded.config.limits, &options, true);
+        assert_eq!(limits(&stated), limits(&default));
+        assert_eq!(engine_options(&stated, &options), engine_options(&default, &options));
+    }
+
+    #[test]
+    fn comments_state_the_defaults_of_stored_results() {
+        assert_eq!(store_limits(&entry(stated_defaults("ResultsConfig"))), store_limits(&ResultsConfig::default()));
+    }
+
+    #[test]
+    fn help_states_the_defaults_of_the_keys() {
+        let stated = stated_defaults("LimitsConfig");
+        let command = LimitOptions::augment_args(Command::new("tidegate"));
+        let compared = command.get_arguments().filter_map(|argument| {
+            let default = stated.get(argument.get_id().as_str())?.as_str()?;
+            let help = argument.get_help().unwrap().to_string();
+            assert!(help.contains(&format!("[default: {default}")), "{help}: the default is {default}");
+            Some(argument.get_id().as_str())
+        });
+        assert_eq!(compared.collect::<Vec<_>>(), ["timeout", "spill", "inline_bytes"]);
+    }
 }

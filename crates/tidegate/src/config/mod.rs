@@ -58,13 +58,13 @@ pub(crate) use file_hashes::FileHashes;
 pub(crate) use import::{ForeignFormat, convert as import_config};
 pub(crate) use ingest::ingest_folders;
 pub(crate) use ingest_names::ingest_names;
-pub(crate) use limits::{usage_file, with_caller_limits};
-pub(crate) use node_assembler::{ApplyReport, NodeAssembler, inline_budget};
+pub(crate) use limits::{engine_options, store_limits, usage_file};
+pub(crate) use node_assembler::{ApplyReport, NodeAssembler};
 pub(crate) use parsing::schema;
 pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;
 pub(crate) use tls::to_tls_options;
-pub(crate) use types::{Config, ListenConfig, ResultsConfig, ServerAddress, TokensConfig};
+pub(crate) use types::{Config, ListenConfig, ServerAddress, TokensConfig};
 use variables::VariableResolver;
 
 pub(crate) const CONFIG_FILE_NAME: &str = "tidegate.yaml";

@@ -10,9 +10,10 @@ use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::network_nodes::check_nodes;
 use crate::node::{Node, NodeState};
 use crate::node_tables::NodeTables;
+use crate::options::LimitOptions;
 use parking_lot::Mutex;
 use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
-use tidegate_core::{AllowedNames, Authenticator as _, Budget, Grants, Limits, Principal};
+use tidegate_core::{AllowedNames, Authenticator as _, Grants, Principal};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
@@ -41,8 +42,8 @@ pub(crate) struct NodeAssembler {
     engine: Engine,
     authenticator: Arc<ReloadableAuthenticator>,
     pub(crate) protected_resource: SharedProtectedResource,
-    /// The limits of flags and environment, else those of the file, else the defaults.
-    limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
+    limit_options: LimitOptions,
+    is_server: bool,
     command_line_databases: Vec<Arc<dyn Database>>,
     requires_authentication: AtomicBool,
     current_config: Mutex<Option<Arc<LoadedConfig>>>,
@@ -95,7 +96,7 @@ impl NodeAssembler {
         node: Arc<Node>,
         engine: Engine,
         authenticator: Arc<ReloadableAuthenticator>,
-        limits: impl Fn(&Config) -> Limits + Send + Sync + 'static,
+        (limit_options, is_server): (LimitOptions, bool),
         command_line_databases: Vec<Arc<dyn Database>>,
         ingest_folders: IngestFolders,
     ) -> Self {
@@ -105,7 +106,8 @@ impl NodeAssembler {
             engine,
             authenticator,
             protected_resource: SharedProtectedResource::default(),
-            limits: Box::new(limits),
+            limit_options,
+            is_server,
             command_line_databases,
             requires_authentication: AtomicBool::new(false),
             current_config: Mutex::default(),
@@ -269,7 +271,7 @@ impl NodeAssembler {
         let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &problems);
         let tenancy = tenancy::build_tenancy(config, &problems);
-        let limits = (self.limits)(config);
+        let limits = limits::resolve_limits(&config.limits, &self.limit_options, self.is_server);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
         report.warnings.extend(limits::inline_bytes_warnings(config));
         let protection = safeguards::build_answer_protection(config, &problems);
@@ -364,11 +366,4 @@ fn list_cache_hint(config: &Config, problems: &Problems) -> CacheHint {
     }
     let time_to_live = entry.ttl.map_or(LIST_TIME_TO_LIVE, |time| time.0);
     CacheHint { time_to_live, public: entry.public.unwrap_or(true) }
-}
-
-pub(crate) fn inline_budget(config: &Config, default: Budget) -> Budget {
-    Budget {
-        rows: config.limits.inline_rows.map_or(default.rows, |bound| bound.0.limit()),
-        bytes: config.limits.inline_bytes.map_or(default.bytes, |bound| bound.0.limit()),
-    }
 }

@@ -16,7 +16,6 @@ use super::typed_line::{TypedLine, TypedOptions};
 use super::value_kind::ValueKind;
 use crate::config::{self, Config};
 use crate::open_node::{NodeSpec, OpenNode};
-use crate::options::LimitDefaults;
 
 /// How long a node may take to open and to list tables. A user waits for it.
 pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -112,7 +111,7 @@ fn roles(config: &Config, typed: &str) -> Vec<CompletionCandidate> {
 /// What `read` finds in the node, if the node opens in time: its databases may not answer.
 async fn from_node<T: Default>(spec: NodeSpec<'_>, read: impl AsyncFnOnce(&OpenNode) -> T) -> T {
     let reading = async {
-        let node = spec.open(LimitDefaults::CommandLine).await.ok()?;
+        let node = spec.open().await.ok()?;
         let found = read(&node).await;
         Some((node, found))
     };

@@ -15,7 +15,7 @@ use super::TableName;
 use crate::command_error::CommandError;
 use crate::commands::table_server::{RunningServer, ServerFlags};
 use crate::open_node::{NodeSpec, OpenNode, WrittenDatabases};
-use crate::options::{GlobalOptions, LimitDefaults};
+use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
 
 /// Stores parts of files.
@@ -58,7 +58,7 @@ impl ImportDestination {
             return Ok(Self::Server { uploader: Box::new(uploader), stop });
         }
         let spec = NodeSpec::of_writer(options, WrittenDatabases::One(&to.database))?;
-        let node = spec.open(LimitDefaults::CommandLine).await?;
+        let node = spec.open().await?;
         let caller = node.local_caller(None)?;
         Ok(Self::Node(Box::new(LocalTable { node, caller, to: to.clone(), stop })))
     }

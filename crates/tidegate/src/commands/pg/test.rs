@@ -50,7 +50,7 @@ impl PgTestCommand {
     pub(super) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let target = parse_target(&self.dsn)?;
         let files = read_files(&self.files)?;
-        let statement_timeout = options.timeout.unwrap_or(STATEMENT_TIMEOUT);
+        let statement_timeout = options.limits.timeout.unwrap_or(STATEMENT_TIMEOUT);
         let options = TestOptions { schema: self.schema.name.clone(), statement_timeout };
         let shutdown = Shutdown::on_signals()?;
         let mut tested = Vec::with_capacity(files.len());
