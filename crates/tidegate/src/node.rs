@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{AllowedNames, AnswerProtection, Limits, Redactor, RowPolicyFingerprints, StoredResults};
+use tidegate_core::{AllowedNames, RowPolicyFingerprints, StoredResults};
 use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, UsageTracker};
 use tidegate_results::ResultStore;
@@ -11,7 +11,7 @@ use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
     event::{ClientLogSubscriber, EventDispatcher, LogSubscriber, Subscriber},
 };
-use tidegate_tools::{FENCE_INSTRUCTIONS, FunctionSource, INSTRUCTIONS, NodeIdentity, ToolContext};
+use tidegate_tools::{FunctionSource, INSTRUCTIONS, NodeIdentity, ToolContext};
 use tidegate_transport::Metrics;
 
 /// A node, ready to be served over any transport.
@@ -19,10 +19,15 @@ pub struct Node {
     registry: Arc<Registry>,
     service: Arc<McpService>,
     metrics: Arc<Metrics>,
+    parts: NodeParts,
+}
+
+/// What the states of a node have in common.
+struct NodeParts {
     identity: NodeIdentity,
     store: Option<Arc<ResultStore>>,
-    /// Kept across configurations.
     usage: Arc<UsageTracker>,
+    events: EventDispatcher,
 }
 
 /// A state of a node: its databases, its entries and its texts for clients.
@@ -36,15 +41,13 @@ pub struct NodeState {
 /// Builds a [`Node`].
 pub struct NodeBuilder {
     databases: Vec<Arc<dyn Database>>,
-    limits: Limits,
     identity: NodeIdentity,
     instructions: String,
     subscribers: Vec<Arc<dyn Subscriber>>,
     entries: Vec<EntryAdder>,
-    has_built_in_tools: bool,
+    built_in: Option<AllowedNames>,
     store: Option<Arc<ResultStore>>,
     auditor: Option<Arc<dyn Auditor>>,
-    protection: AnswerProtection,
 }
 
 type EntryAdder = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
@@ -54,7 +57,6 @@ impl Node {
     pub fn builder() -> NodeBuilder {
         NodeBuilder {
             databases: Vec::new(),
-            limits: Limits::default(),
             identity: NodeIdentity {
                 name: "tidegate".to_owned(),
                 title: "Tidegate".to_owned(),
@@ -63,10 +65,9 @@ impl Node {
             instructions: INSTRUCTIONS.to_owned(),
             subscribers: Vec::new(),
             entries: Vec::new(),
-            has_built_in_tools: true,
+            built_in: Some(AllowedNames::Everything),
             store: None,
             auditor: None,
-            protection: AnswerProtection::default(),
         }
     }
 
@@ -87,7 +88,7 @@ impl Node {
 
     /// The store for results, if there is one.
     pub fn store(&self) -> Option<&Arc<ResultStore>> {
-        self.store.as_ref()
+        self.parts.store.as_ref()
     }
 
     /// A new state over `databases`, with the built-in entries whose names `built_in` allows.
@@ -105,16 +106,9 @@ impl Node {
         title: Option<String>,
         instructions: Option<String>,
     ) -> NodeState {
-        let executor = Executor::new(self.registry.events().clone());
-        let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
-        let builder = empty_entries(&databases);
-        let mut identity = self.identity.clone();
-        identity.title = title.unwrap_or(identity.title);
-        let description = describe(&identity, instructions.unwrap_or_else(|| INSTRUCTIONS.to_owned()));
-        let view = ToolContext::with_functions(databases, executor, identity, functions);
-        view.attach(&self.registry);
-        let entries = tidegate_tools::register_allowed(builder, &view, built_in);
-        NodeState { view, entries, description }
+        let state = self.parts.new_state(databases, Some(built_in), functions, title, instructions);
+        state.view.attach(&self.registry);
+        state
     }
 
     /// Replaces the state at once. Running calls continue with the previous state; clients are notified.
@@ -129,13 +123,46 @@ impl Node {
     }
 }
 
+impl NodeParts {
+    /// A new state, whose view is not attached to a registry yet. Without `built_in`, it has no entry.
+    fn new_state(
+        &self,
+        databases: Databases,
+        built_in: Option<&AllowedNames>,
+        functions: Option<Arc<dyn FunctionSource>>,
+        title: Option<String>,
+        instructions: Option<String>,
+    ) -> NodeState {
+        let executor = Executor::new(self.events.clone());
+        let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
+        let bound = databases.clone();
+        let row_policies = RowPolicyFingerprinter::new(move |principal| bound.row_policy_fingerprint(principal));
+        let entries = SnapshotBuilder::new().database_tenants(databases.tenancy().clone());
+        let entries = entries.row_policy_fingerprinter(row_policies);
+        let mut identity = self.identity.clone();
+        identity.title = title.unwrap_or(identity.title);
+        let description = ServerDescription {
+            name: identity.name.clone(),
+            title: Some(identity.title.clone()),
+            version: identity.version.clone(),
+            instructions: Some(instructions.unwrap_or_else(|| INSTRUCTIONS.to_owned())),
+        };
+        let view = ToolContext::with_functions(databases, executor, identity, functions);
+        let entries = match built_in {
+            Some(built_in) => tidegate_tools::register_allowed(entries, &view, built_in),
+            None => entries,
+        };
+        NodeState { view, entries, description }
+    }
+}
+
 impl NodeState {
     /// The view of the node that its entries have.
     pub fn view(&self) -> &Arc<ToolContext> {
         &self.view
     }
 
-    /// Adds tools, resources, prompts and toolsets; they win over built-in ones of the same name.
+    /// Adds tools, resources, prompts and toolsets, which win over built-in ones of the same name; or sets limits.
     #[must_use]
     pub fn entries(self, add: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         Self { entries: add(self.entries), ..self }
@@ -150,24 +177,10 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets the limits of calls.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// Sets name, title and version.
     #[must_use]
     pub fn identity(mut self, identity: NodeIdentity) -> Self {
         self.identity = identity;
-        self
-    }
-
-    /// Sets the name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.identity.title = title.into();
         self
     }
 
@@ -185,7 +198,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds tools, resources and prompts of the host; they win over built-in ones of the same name.
+    /// As [`NodeState::entries`], for the first state.
     #[must_use]
     pub fn entries(mut self, add: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder + 'static) -> Self {
         self.entries.push(Box::new(add));
@@ -206,24 +219,10 @@ impl NodeBuilder {
         self
     }
 
-    /// Masks the secrets that `redactor` finds in the answers of the first state.
-    #[must_use]
-    pub fn with_redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
-        self.protection.redactor = Some(redactor);
-        self
-    }
-
-    /// Puts a fence around rows that a model reads, in the first state, and adds it to the instructions.
-    #[must_use]
-    pub fn with_data_fence(mut self) -> Self {
-        self.protection.fences_data = true;
-        self
-    }
-
     /// Omits the built-in tools, resources and prompts.
     #[must_use]
     pub fn without_built_in_tools(mut self) -> Self {
-        self.has_built_in_tools = false;
+        self.built_in = None;
         self
     }
 
@@ -234,51 +233,16 @@ impl NodeBuilder {
         let own: [Arc<dyn Subscriber>; 3] = [Arc::new(LogSubscriber), Arc::new(ClientLogSubscriber), metrics.clone()];
         let events = EventDispatcher::new(own.into_iter().chain(self.subscribers));
         let events = self.auditor.into_iter().fold(events, EventDispatcher::with_auditor);
-        let executor = Executor::new(events.clone()).with_store(self.store.clone());
-        let usage_tracker = executor.usage().clone();
-        let databases = Databases::new(self.databases);
-        let mut entries = empty_entries(&databases);
-        let view = ToolContext::new(databases, executor, self.identity.clone());
-        if self.has_built_in_tools {
-            entries = tidegate_tools::register(entries, &view);
-        }
-        let entries = self.entries.into_iter().fold(entries, |entries, add| add(entries));
-        let registry = Registry::new(entries.limits(self.limits).protection(self.protection.clone()).build(), events);
+        let parts = NodeParts { identity: self.identity, store: self.store, usage: Arc::default(), events };
+        let (databases, built_in) = (Databases::new(self.databases), self.built_in.as_ref());
+        let state = parts.new_state(databases, built_in, None, None, Some(self.instructions));
+        let NodeState { view, entries, description } = self.entries.into_iter().fold(state, NodeState::entries);
+        let registry = Registry::new(entries.build(), parts.events.clone());
         view.attach(&registry);
-        let instructions = match self.protection.fences_data {
-            true => with_fence_instructions(&self.instructions),
-            false => self.instructions,
-        };
-        let about = describe(&self.identity, instructions);
-        Node {
-            service: McpService::with_task_folder(open_task_folder(self.store.as_deref()), registry.clone(), about),
-            registry,
-            metrics,
-            identity: self.identity,
-            store: self.store,
-            usage: usage_tracker,
-        }
+        let tasks = open_task_folder(parts.store.as_deref());
+        let service = McpService::with_task_folder(tasks, registry.clone(), description);
+        Node { registry, service, metrics, parts }
     }
-}
-
-fn describe(identity: &NodeIdentity, instructions: String) -> ServerDescription {
-    ServerDescription {
-        name: identity.name.clone(),
-        title: Some(identity.title.clone()),
-        version: identity.version.clone(),
-        instructions: Some(instructions),
-    }
-}
-
-/// `instructions` for models, with an explanation of the fence around rows.
-pub(crate) fn with_fence_instructions(instructions: &str) -> String {
-    format!("{}\n{FENCE_INSTRUCTIONS}", instructions.trim_end())
-}
-
-fn empty_entries(databases: &Databases) -> SnapshotBuilder {
-    let bound = databases.clone();
-    let row_policies = RowPolicyFingerprints::new(move |principal| bound.row_policy_fingerprint(principal));
-    SnapshotBuilder::new().database_tenants(databases.tenancy().clone()).row_policies(row_policies)
 }
 
 /// The folder of tasks, beside the stored results. Without it, tasks end with the process.

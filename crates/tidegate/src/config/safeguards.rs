@@ -5,13 +5,12 @@ use std::sync::Arc;
 use tidegate_audit::{AuditKey, AuditOptions, Redaction, WhenFull};
 use tidegate_core::{AnswerProtection, Redactor};
 use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
-use tidegate_tools::INSTRUCTIONS;
+use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::types::{Config, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
-use crate::node::with_fence_instructions;
 
 pub(super) fn build_answer_protection(config: &Config, problems: &Problems) -> AnswerProtection {
     let redactor = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
@@ -72,7 +71,10 @@ pub(crate) fn audit_options(loaded: &LoadedConfig) -> Result<Option<AuditOptions
 /// The instructions of the configuration for models; `None` stands for the built-in ones.
 pub(super) fn instructions(config: &Config) -> Option<String> {
     let own = config.server.instructions.as_deref();
-    if config.fence { Some(with_fence_instructions(own.unwrap_or(INSTRUCTIONS))) } else { own.map(str::to_owned) }
+    if !config.fence {
+        return own.map(str::to_owned);
+    }
+    Some(format!("{}\n{FENCE_INSTRUCTIONS}", own.unwrap_or(INSTRUCTIONS).trim_end()))
 }
 
 /// The warning about changes since `before` that take effect at the next start only.
