@@ -25,7 +25,6 @@ pub(super) fn build_authenticator(
     loaded: &LoadedConfig,
     generation: u64,
     problems: &Problems,
-    warnings: &mut Vec<String>,
 ) -> Option<CredentialAuthenticator> {
     let config = &loaded.config;
     let before = problems.len();
@@ -35,8 +34,8 @@ pub(super) fn build_authenticator(
     if problems.len() > before {
         return None;
     }
-    warnings.extend(lockout_warning(config).map(str::to_owned));
-    warnings.extend(doubtful_settings(config));
+    problems.warn(lockout_warning(config).map(str::to_owned));
+    problems.warn(doubtful_settings(config));
     match CredentialAuthenticator::new(authenticator_options(loaded, generation, key_file(loaded), credential_options))
     {
         Ok(credential_authenticator) => Some(credential_authenticator),

@@ -25,25 +25,18 @@ pub(super) async fn add_declared_entries(
     limits: Limits,
     open: &OpenDatabases,
     problems: &Problems,
-    warnings: &mut Vec<String>,
 ) -> NodeState {
     let config = &loaded.config;
     let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
-    state = add_sql_tools(state, config, inline, problems, warnings).await;
+    state = add_sql_tools(state, config, inline, problems).await;
     state = add_insert_tools(state, config, memory, open, problems).await;
     state = add_http_tools(state, loaded, problems);
-    state = add_resources(state, loaded, problems, warnings).await;
+    state = add_resources(state, loaded, problems).await;
     add_prompts(state, config, problems)
 }
 
 /// Adds the declared tools with SQL. Several statements are prepared concurrently.
-async fn add_sql_tools(
-    mut state: NodeState,
-    config: &Config,
-    limits: CallLimits,
-    problems: &Problems,
-    warnings: &mut Vec<String>,
-) -> NodeState {
+async fn add_sql_tools(mut state: NodeState, config: &Config, limits: CallLimits, problems: &Problems) -> NodeState {
     let view = state.view().clone();
     let sql_tools =
         config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none() && entry.insert_into.is_none());
@@ -59,7 +52,7 @@ async fn add_sql_tools(
     let mut prepared = futures::stream::iter(preparations).buffered(PREPARED_AT_ONCE);
     while let Some(prepared) = prepared.next().await {
         if let Some((tool, unreachable)) = problems.accept(prepared) {
-            warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
+            problems.warn(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
             state = state.entries(|entries| entries.tool(tool));
         }
     }
@@ -122,12 +115,7 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &Proble
     state
 }
 
-async fn add_resources(
-    mut state: NodeState,
-    loaded: &LoadedConfig,
-    problems: &Problems,
-    warnings: &mut Vec<String>,
-) -> NodeState {
+async fn add_resources(mut state: NodeState, loaded: &LoadedConfig, problems: &Problems) -> NodeState {
     for (index, entry) in loaded.config.resources.iter().enumerate() {
         let path = format!("resources[{index}]");
         let resource = match declarations::build_resource(entry, &path, loaded.folder()) {
@@ -135,7 +123,7 @@ async fn add_resources(
             Err(problems) => Err(problems),
         };
         let Some((prepared, unreachable)) = problems.accept(resource) else { continue };
-        warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
+        problems.warn(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
         state = state.entries(|entries| match prepared {
             PreparedResource::Resource(resource) => entries.resource(*resource),
             PreparedResource::Template(template) => entries.template(*template),

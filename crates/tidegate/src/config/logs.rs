@@ -27,7 +27,6 @@ pub(super) async fn build_log_sources(
     config: &Config,
     databases: &[Arc<dyn Database>],
     problems: &Problems,
-    warnings: &mut Vec<String>,
 ) -> LogSourceReport {
     check_names("logs", "log source", config.logs.iter().map(|entry| entry.name.as_str()), problems);
     let (mut sources, mut notes) = (Vec::new(), Vec::new());
@@ -55,7 +54,7 @@ pub(super) async fn build_log_sources(
                 if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
                     || error.is_configuration_fault() =>
             {
-                warnings.push(format!("log source {}: {error}", source.name));
+                problems.warn([format!("log source {}: {error}", source.name)]);
             }
             Err(error) => problems.add("table", error.to_string()),
         }

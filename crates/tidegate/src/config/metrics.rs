@@ -30,7 +30,6 @@ pub(super) async fn build_metric_sources(
     databases: &[Arc<dyn Database>],
     recording: &MetricRecording,
     problems: &Problems,
-    warnings: &mut Vec<String>,
 ) -> MetricSourceReport {
     let mut report = MetricSourceReport::default();
     let names = loaded.config.metrics.iter().map(|entry| entry.name.as_str());
@@ -39,12 +38,10 @@ pub(super) async fn build_metric_sources(
     for (index, entry) in loaded.config.metrics.iter().enumerate() {
         let problems = &problems.at(format_args!("metrics[{index}]"));
         let kind = match (&entry.table, &entry.prometheus, &entry.node) {
-            (Some(table), None, None) => {
-                table_source(entry, table, databases, problems, warnings).await.map(|(table, note)| {
-                    report.notes.extend(note.map(|note| format!("metric source {}: {note}", entry.name)));
-                    MetricSourceKind::Table(Box::new(table))
-                })
-            }
+            (Some(table), None, None) => table_source(entry, table, databases, problems).await.map(|(table, note)| {
+                report.notes.extend(note.map(|note| format!("metric source {}: {note}", entry.name)));
+                MetricSourceKind::Table(Box::new(table))
+            }),
             (None, Some(url), None) => server_source(entry, url, problems),
             (None, None, Some(options)) if report.recording.is_none() => {
                 let options = recording_options(options, loaded);
@@ -79,7 +76,6 @@ async fn table_source(
     table: &str,
     databases: &[Arc<dyn Database>],
     problems: &Problems,
-    warnings: &mut Vec<String>,
 ) -> Option<(MetricTable, Option<String>)> {
     let Some((database, table)) = split_table(table, databases) else {
         problems.add("table", unknown_database(table, databases));
@@ -104,7 +100,7 @@ async fn table_source(
             if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut)
                 || error.is_configuration_fault() =>
         {
-            warnings.push(format!("metric source {}: {error}", entry.name));
+            problems.warn([format!("metric source {}: {error}", entry.name)]);
         }
         Err(error) => problems.add("table", error.to_string()),
     }

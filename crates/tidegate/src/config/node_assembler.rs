@@ -74,19 +74,13 @@ pub(crate) struct ApplyReport {
 }
 
 impl ApplyReport {
-    fn new(
-        config: &Config,
-        databases: &[Arc<dyn Database>],
-        warnings: Vec<String>,
-        read_only: Vec<(String, String)>,
-    ) -> Self {
+    fn new(config: &Config, databases: &[Arc<dyn Database>], read_only: Vec<(String, String)>) -> Self {
         Self {
-            warnings,
-            refused_logins: Vec::new(),
             read_only,
             notes: declared_uses::role_notes(config, databases),
             databases: databases.len(),
             tools: config.tools.len(),
+            ..Self::default()
         }
     }
 }
@@ -233,13 +227,13 @@ impl NodeAssembler {
         self.current_config.lock().clone()
     }
 
-    /// Opens the databases of `loaded`. Also returns warnings, and the names of databases that take no rows with the reason.
+    /// Opens the databases of `loaded`. Also returns the names of databases that take no rows, with the reason.
     async fn open_all(
         &self,
         loaded: &LoadedConfig,
         previous: &OpenDatabases,
         problems: &Problems,
-    ) -> (OpenDatabases, Vec<String>, Vec<(String, String)>) {
+    ) -> (OpenDatabases, Vec<(String, String)>) {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
         let node_tables = NodeTables {
             jobs: self.node.registry().jobs().clone(),
@@ -252,35 +246,36 @@ impl NodeAssembler {
             folders.iter().filter_map(|(name, tables)| Some((name.clone(), tables.warning.clone()?))).collect();
         let damage = folders.iter().flat_map(|(name, tables)| tables.damage.iter().map(move |damage| (name, damage)));
         let of_folders = read_only.iter().map(|(name, reason)| (name, reason)).chain(damage);
-        let warnings = of_folders.map(|(name, reason)| format!("database {name}: {reason}")).collect();
+        problems.warn(of_folders.map(|(name, reason)| format!("database {name}: {reason}")));
         let open = OpenDatabases::open(loaded, previous, &reserved, &self.engine, &node_tables, folders, problems);
-        (open, warnings, read_only)
+        (open, read_only)
     }
 
     async fn prepare_state(&self, loaded: &LoadedConfig, generation: u64) -> Result<PreparedConfig, ConfigError> {
         let config = &loaded.config;
         let problems = Problems::default();
         let previous = self.open_databases.lock().clone();
-        let (open, warnings, read_only) = self.open_all(loaded, &previous, &problems).await;
+        let (open, read_only) = self.open_all(loaded, &previous, &problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
-        let mut report = ApplyReport::new(config, &databases, warnings, read_only);
+        let mut report = ApplyReport::new(config, &databases, read_only);
         inspect(&open, &previous, &problems, &mut report).await;
         let built_in =
             config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
-        report.warnings.extend(config_warnings::find_warnings(loaded, &built_in, &databases));
+        problems.warn(config_warnings::find_warnings(loaded, &built_in, &databases));
         let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &problems);
         let tenancy = tenancy::build_tenancy(config, &problems);
         let limits = limits::resolve_limits(&config.limits, &self.limit_options, self.is_server);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
-        report.warnings.extend(limits::inline_bytes_warnings(config));
+        problems.warn(limits::inline_bytes_warnings(config));
         let protection = safeguards::build_answer_protection(config, &problems);
         problems.extend(safeguards::audit_options(loaded).err());
         let before = self.current_config();
-        report.warnings.extend(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
+        problems.warn(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &problems);
         let recording = &self.metric_recording;
-        let mut sources = telemetry_sources::build_sources(loaded, &databases, recording, &problems, &mut report).await;
+        let mut sources = telemetry_sources::build_sources(loaded, &databases, recording, &problems).await;
+        report.notes.append(&mut sources.notes);
         let receivers = ReceiverDatabases::find(config, &open, &problems).await;
         receivers.add_sources(&mut sources);
         let mqtt = build_receivers(loaded, &open, &problems).await;
@@ -304,14 +299,13 @@ impl NodeAssembler {
             entries
         });
         state = names::add_toolsets(state, config, &problems);
-        state = add_declared_entries(state, (loaded, memory), limits, &open, &problems, &mut report.warnings).await;
+        state = add_declared_entries(state, (loaded, memory), limits, &open, &problems).await;
         if !has_authentication {
             self.check_served_without_authentication(&problems);
         }
         tls::check_tls(loaded, &problems);
-        let credential_authenticator =
-            authentication::build_authenticator(loaded, generation, &problems, &mut report.warnings);
-        report.warnings.iter_mut().for_each(|warning| *warning = loaded.document.redact(warning));
+        let credential_authenticator = authentication::build_authenticator(loaded, generation, &problems);
+        report.warnings = problems.take_warnings().iter().map(|warning| loaded.document.redact(warning)).collect();
         match credential_authenticator {
             Some(credential_authenticator) if problems.is_empty() => {
                 let (declared, recording) = (state, sources.recording);
@@ -347,12 +341,16 @@ struct PreparedConfig {
 
 /// Inspects the databases of `open` that are not in `previous`, and checks the nodes of new networks.
 async fn inspect(open: &OpenDatabases, previous: &OpenDatabases, problems: &Problems, report: &mut ApplyReport) {
-    report.refused_logins = open.inspect(previous, problems, &mut report.warnings).await;
+    let mut warnings = Vec::new();
+    report.refused_logins = open.inspect(previous, problems, &mut warnings).await;
+    problems.warn(warnings);
     // Another caller may have other rights there, so that a node which refuses is no error.
     for database in open.new_databases(previous) {
         for node in check_nodes(&*database, &Principal::process_user()).await {
-            let lines = if node.check.is_ok() { &mut report.notes } else { &mut report.warnings };
-            lines.push(node.to_string());
+            match node.check.is_ok() {
+                true => report.notes.push(node.to_string()),
+                false => problems.warn([node.to_string()]),
+            }
         }
     }
 }

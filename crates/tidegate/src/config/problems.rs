@@ -1,4 +1,4 @@
-//! The problems that are found in a configuration, and where.
+//! The problems and warnings of a configuration, while it is checked.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -7,22 +7,24 @@ use parking_lot::Mutex;
 
 use super::problem::ConfigProblem;
 
-/// The problems found so far, and the path of the value that is checked. Values below it have the same list.
+/// The problems and warnings so far, and the path of the value that is checked. Values below it have the same lists.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     path: String,
     found: Arc<Mutex<Vec<ConfigProblem>>>,
+    /// Lines about what does not prevent that the configuration is applied.
+    warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Problems {
     /// No problems yet, of the value at `path`.
     pub(super) fn at_path(path: impl Into<String>) -> Self {
-        Self { path: path.into(), found: Arc::default() }
+        Self { path: path.into(), ..Self::default() }
     }
 
-    /// The same list, for the value at `key` below this one: `limits`, or `tools[0]` for an item of a list.
+    /// The same lists, for the value at `key` below this one: `limits`, or `tools[0]` for an item of a list.
     pub(super) fn at(&self, key: impl Display) -> Self {
-        Self { path: self.path_of(key), found: self.found.clone() }
+        Self { path: self.path_of(key), found: self.found.clone(), warnings: self.warnings.clone() }
     }
 
     /// The path of the value at `key` below this one. An empty key is this value, and one such as `[0]` an item of it.
@@ -49,6 +51,14 @@ impl Problems {
     pub(super) fn extend(&self, problems: impl IntoIterator<Item = ConfigProblem>) {
         // Without the lock, because the iterator may add problems itself.
         problems.into_iter().for_each(|problem| self.push(problem));
+    }
+
+    pub(super) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        self.warnings.lock().extend(warnings);
+    }
+
+    pub(super) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock())
     }
 
     pub(super) fn len(&self) -> usize {

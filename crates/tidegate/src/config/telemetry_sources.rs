@@ -10,7 +10,6 @@ use tidegate_tools::{
     LogSources, MetricSources, ToolContext, register_investigation, register_log_tools, register_metric_tools,
 };
 
-use super::node_assembler::ApplyReport;
 use super::problems::Problems;
 use super::{LoadedConfig, logs, metrics};
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
@@ -21,6 +20,8 @@ pub(super) struct TelemetrySources {
     pub(super) metrics: MetricSources,
     /// The recorder of the server's own metrics, if a source uses it.
     pub(super) recording: Option<RunningRecorder>,
+    /// What was recognised, a line for each.
+    pub(super) notes: Vec<String>,
 }
 
 impl TelemetrySources {
@@ -43,12 +44,11 @@ pub(super) async fn build_sources(
     databases: &[Arc<dyn Database>],
     recording: &MetricRecording,
     problems: &Problems,
-    report: &mut ApplyReport,
 ) -> TelemetrySources {
-    let logs = logs::build_log_sources(&loaded.config, databases, problems, &mut report.warnings).await;
-    let metrics = metrics::build_metric_sources(loaded, databases, recording, problems, &mut report.warnings).await;
-    report.notes.extend(logs.notes.into_iter().chain(metrics.notes));
-    TelemetrySources { logs: logs.sources, metrics: metrics.sources, recording: metrics.recording }
+    let logs = logs::build_log_sources(&loaded.config, databases, problems).await;
+    let metrics = metrics::build_metric_sources(loaded, databases, recording, problems).await;
+    let notes = logs.notes.into_iter().chain(metrics.notes).collect();
+    TelemetrySources { logs: logs.sources, metrics: metrics.sources, recording: metrics.recording, notes }
 }
 
 /// Checks the names of the sources below `key`: their characters, and that each is used once. `kind` is what messages call
