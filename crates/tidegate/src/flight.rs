@@ -117,7 +117,7 @@ mod imp {
             let tls = tls.map_err(anyhow::Error::from)?;
             let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
             let options = FlightOptions {
-                authenticator: open_node.authenticator.clone(),
+                authenticator: open_node.assembly.authenticator.clone(),
                 tls,
                 connections_max: CONNECTIONS_MAX,
                 drain_within: DRAIN_TIMEOUT,

@@ -214,8 +214,8 @@ impl NodeBuilder {
 
     /// Records every call with `auditor`.
     #[must_use]
-    pub fn auditor(mut self, auditor: Arc<dyn Auditor>) -> Self {
-        self.auditor = Some(auditor);
+    pub fn auditor(mut self, auditor: Option<Arc<dyn Auditor>>) -> Self {
+        self.auditor = auditor;
         self
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_audit::AuditLog;
-use tidegate_auth::ReloadableAuthenticator;
 use tidegate_core::{Authenticator, CallOrigin, Caller, Toolset, TransportKind};
 use tidegate_engines::Engine;
 use tidegate_results::ResultStore;
+use tidegate_runtime::Auditor;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -25,14 +25,12 @@ use crate::source::{self, DatabaseSource, JOINED_DATABASE_NAME, sources_or_curre
 
 pub(crate) struct OpenNode {
     pub(crate) assembly: Arc<NodeAssembler>,
-    pub(crate) authenticator: Arc<ReloadableAuthenticator>,
     pub(crate) loaded_config: Arc<LoadedConfig>,
     file_hashes: FileHashes,
     pub(crate) has_file: bool,
     pub(crate) apply_report: ApplyReport,
     /// The databases of the command line, if the database `all` joins them.
     pub(crate) joined_databases: Vec<String>,
-    engine: Engine,
     audit: Option<Arc<AuditLog>>,
 }
 
@@ -126,17 +124,15 @@ impl<'a> NodeSpec<'a> {
             None => Vec::new(),
         };
         command_line_databases.extend(joined);
-        let authenticator = Arc::new(ReloadableAuthenticator::new(tidegate_auth::CredentialAuthenticator::allow_all()));
         let (store, audit) = match is_server {
             true => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
             false => (None, None),
         };
-        let node = Arc::new(build_node(store.clone(), audit.clone()));
+        let auditor = audit.clone().map(|audit| audit as Arc<dyn Auditor>);
+        let node = Arc::new(Node::builder().without_built_in_tools().results(store).auditor(auditor).build());
         let folders = IngestFolders::new(is_server || writing.is_some());
         let limits = (limit_options, is_server);
-        let assembly =
-            NodeAssembler::new(node, engine.clone(), authenticator.clone(), limits, command_line_databases, folders);
-        let assembly = Arc::new(assembly);
+        let assembly = Arc::new(NodeAssembler::new(node, engine, limits, command_line_databases, folders));
         let apply_report = assembly.apply_config(&loaded).await?;
         if is_server {
             persist_usage(&assembly.node, &loaded);
@@ -147,17 +143,7 @@ impl<'a> NodeSpec<'a> {
         for warning in &apply_report.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(OpenNode {
-            assembly,
-            authenticator,
-            loaded_config: loaded,
-            file_hashes,
-            has_file,
-            apply_report,
-            joined_databases,
-            engine,
-            audit,
-        })
+        Ok(OpenNode { assembly, loaded_config: loaded, file_hashes, has_file, apply_report, joined_databases, audit })
     }
 }
 
@@ -190,7 +176,7 @@ impl OpenNode {
 
     pub(crate) fn local_caller(&self, toolset: Option<&str>) -> Result<Caller, CommandError> {
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let caller = Caller::new(self.authenticator.local_principal(), origin);
+        let caller = Caller::new(self.assembly.authenticator.local_principal(), origin);
         let toolset = toolset.map(|name| self.toolset(name, &caller)).transpose()?;
         Ok(caller.with_toolset(toolset))
     }
@@ -251,7 +237,7 @@ impl OpenNode {
         let databases = self.assembly.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.assembly.ingest_folders.close().await;
-        self.engine.shutdown(DRAIN_TIMEOUT).await;
+        self.assembly.engine.shutdown(DRAIN_TIMEOUT).await;
         self.assembly.metric_recording.flush();
         self.close_audit_log(DRAIN_TIMEOUT).await;
     }
@@ -301,9 +287,4 @@ fn user_cache_folder() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     cache.unwrap_or_else(std::env::temp_dir).join("tidegate")
-}
-
-fn build_node(store: Option<Arc<ResultStore>>, audit: Option<Arc<AuditLog>>) -> Node {
-    let builder = Node::builder().without_built_in_tools().results(store);
-    audit.into_iter().fold(builder, |builder, audit| builder.auditor(audit)).build()
 }

@@ -65,15 +65,12 @@ impl AccessCommand {
 
 impl AccessExplainArguments {
     async fn principal(&self, open_node: &OpenNode) -> Result<Arc<Principal>, CommandError> {
+        let authenticator = &open_node.assembly.authenticator;
         match self.role_names.as_str() {
-            "local" => Ok(open_node.authenticator.local_principal()),
+            "local" => Ok(authenticator.local_principal()),
             "anonymous" => {
-                let credentials = Credentials::default();
-                open_node
-                    .authenticator
-                    .authenticate(credentials)
-                    .await
-                    .map_err(|error| CommandError::Usage(error.to_string()))
+                let authenticated = authenticator.authenticate(Credentials::default()).await;
+                authenticated.map_err(|error| CommandError::Usage(error.to_string()))
             }
             names => {
                 let names: BTreeSet<String> = names.split(',').map(|name| name.trim().to_owned()).collect();

@@ -205,7 +205,7 @@ fn explain_empty_database(kind: DatabaseKind) -> &'static str {
 
 fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {
     let auth = open_node.loaded_config.config.auth();
-    if !open_node.authenticator.enforces_authentication() {
+    if !open_node.assembly.authenticator.enforces_authentication() {
         if startup_checks::check_addresses(&open_node.loaded_config).is_empty() {
             findings.add_ok("callers over HTTP need no key; therefore only this machine is listened to");
         }

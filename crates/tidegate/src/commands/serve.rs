@@ -76,7 +76,7 @@ impl HttpArguments {
     /// The options that all addresses share and that stay as they are at the start.
     fn common_options(&self, open_node: &OpenNode, connections_max: usize) -> HttpOptions {
         HttpOptions {
-            authenticator: open_node.authenticator.clone(),
+            authenticator: open_node.assembly.authenticator.clone(),
             protected_resource: open_node.assembly.protected_resource.clone(),
             links: open_node.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
             readiness: Some(Arc::new(DatabaseReadiness::new(open_node.assembly.clone()))),

@@ -75,7 +75,7 @@ impl StdioCommand {
             startup_help::print_stdio_help(&self.paths, &open_node);
         }
         let streams = StdioOptions {
-            authenticator: open_node.authenticator.clone(),
+            authenticator: open_node.assembly.authenticator.clone(),
             toolset: self.toolset,
             drain_within: DRAIN_TIMEOUT,
             ..StdioOptions::default()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::ingest::IngestFolders;
@@ -39,24 +39,30 @@ const LIST_TIME_TO_LIVE: Duration = Duration::from_secs(60);
 
 pub(crate) struct NodeAssembler {
     pub(crate) node: Arc<Node>,
-    engine: Engine,
-    authenticator: Arc<ReloadableAuthenticator>,
+    pub(crate) engine: Engine,
+    pub(crate) authenticator: Arc<ReloadableAuthenticator>,
     pub(crate) protected_resource: SharedProtectedResource,
     limit_options: LimitOptions,
     is_server: bool,
     command_line_databases: Vec<Arc<dyn Database>>,
     requires_authentication: AtomicBool,
-    current_config: Mutex<Option<Arc<LoadedConfig>>>,
-    /// The number of applied configurations. Principals and snapshots carry it, so that generations are never mixed.
-    generation: AtomicU64,
-    /// A database whose entry does not change stays open.
-    open_databases: Mutex<OpenDatabases>,
-    node_entries: Mutex<Option<NodeEntries>>,
+    applied: Mutex<AppliedConfig>,
     applied_generations: watch::Sender<u64>,
     pub(crate) tls: RunningTls,
     pub(crate) metric_recording: Arc<MetricRecording>,
     pub(crate) mqtt: MqttReceivers,
     pub(crate) ingest_folders: IngestFolders,
+}
+
+/// The configuration that was applied last, if one was.
+#[derive(Default)]
+struct AppliedConfig {
+    config: Option<Arc<LoadedConfig>>,
+    /// The number of applied configurations. Principals and snapshots carry it, so that generations are never mixed.
+    generation: u64,
+    /// A database whose entry does not change stays open.
+    databases: OpenDatabases,
+    entries: Option<NodeEntries>,
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +95,6 @@ impl NodeAssembler {
     pub(crate) fn new(
         node: Arc<Node>,
         engine: Engine,
-        authenticator: Arc<ReloadableAuthenticator>,
         (limit_options, is_server): (LimitOptions, bool),
         command_line_databases: Vec<Arc<dyn Database>>,
         ingest_folders: IngestFolders,
@@ -98,16 +103,13 @@ impl NodeAssembler {
         Self {
             node,
             engine,
-            authenticator,
+            authenticator: Arc::new(ReloadableAuthenticator::new(CredentialAuthenticator::allow_all())),
             protected_resource: SharedProtectedResource::default(),
             limit_options,
             is_server,
             command_line_databases,
             requires_authentication: AtomicBool::new(false),
-            current_config: Mutex::default(),
-            generation: AtomicU64::new(0),
-            open_databases: Mutex::default(),
-            node_entries: Mutex::default(),
+            applied: Mutex::default(),
             applied_generations: watch::Sender::new(0),
             tls: RunningTls::default(),
             metric_recording: Arc::default(),
@@ -122,7 +124,7 @@ impl NodeAssembler {
 
     pub(crate) fn grants_for_roles(&self, roles: &BTreeSet<String>) -> Result<Grants, String> {
         let declared: Vec<Role> =
-            self.current_config.lock().as_ref().map_or_else(Vec::new, |loaded| authentication::roles(&loaded.config));
+            self.current_config().map_or_else(Vec::new, |loaded| authentication::roles(&loaded.config));
         let mut sum = Grants::default();
         for name in roles {
             match declared.iter().find(|role| role.name == *name) {
@@ -137,31 +139,31 @@ impl NodeAssembler {
     }
 
     pub(crate) fn open_databases(&self) -> Vec<Arc<dyn Database>> {
-        self.open_databases.lock().databases().chain(self.command_line_databases.iter().cloned()).collect()
+        self.applied.lock().databases.databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
     pub(crate) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
-        self.open_databases.lock().ingest_targets()
+        self.applied.lock().databases.ingest_targets()
     }
 
     /// The databases without which the node is not ready.
     pub(crate) fn required_databases(&self) -> Vec<Arc<dyn Database>> {
-        self.open_databases.lock().required().chain(self.command_line_databases.iter().cloned()).collect()
+        self.applied.lock().databases.required().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
     /// Applies `loaded`; if it has any problem, nothing changes.
     pub(crate) async fn apply_config(&self, loaded: &Arc<LoadedConfig>) -> Result<ApplyReport, ConfigError> {
-        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        let generation = self.applied.lock().generation + 1;
         let PreparedConfig { declared, credential_authenticator, databases, recording, mqtt, mut report } =
             self.prepare_state(loaded, generation).await?;
         let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         self.ingest_folders.enter(databases.ingest_folders()).await;
         self.node.metrics().read_ingest(ingest_numbers::reader(&databases, self.mqtt.running()));
-        *self.open_databases.lock() = databases;
         self.metric_recording.enter(recording);
-        *self.current_config.lock() = Some(loaded.clone());
-        self.enter(entries, state, credential_authenticator, loaded, generation);
+        let config = Some(loaded.clone());
+        let applied = AppliedConfig { config, generation, databases, entries: Some(entries) };
+        self.enter(applied, state, credential_authenticator, loaded);
         let of_toolsets = config_warnings::toolset_warnings(&loaded.config, &self.node.registry().snapshot());
         report.warnings.extend(of_toolsets.into_iter().map(|warning| loaded.document.redact(&warning)));
         self.tls.reload(loaded);
@@ -170,19 +172,17 @@ impl NodeAssembler {
         Ok(report)
     }
 
-    /// Replaces entries and credentials.
+    /// Replaces databases, entries and credentials.
     fn enter(
         &self,
-        entries: NodeEntries,
+        applied: AppliedConfig,
         state: NodeState,
         credential_authenticator: CredentialAuthenticator,
         loaded: &LoadedConfig,
-        generation: u64,
     ) {
         // Locked until everything is in place, so that handlers of the previous configuration cannot follow it.
-        let mut current_entries = self.node_entries.lock();
-        *current_entries = Some(entries);
-        self.generation.store(generation, Ordering::Relaxed);
+        let mut current = self.applied.lock();
+        *current = applied;
         // Between the two swaps, generations differ and calls are rejected; transports retry until they match.
         self.authenticator.swap(credential_authenticator);
         // `prepare_state` has reported its problems.
@@ -195,14 +195,14 @@ impl NodeAssembler {
     }
 
     pub(crate) fn handler_changes(&self) -> Vec<(String, HandlerWatcher)> {
-        self.node_entries.lock().as_ref().map(NodeEntries::handler_watchers).unwrap_or_default()
+        self.applied.lock().entries.as_ref().map(NodeEntries::handler_watchers).unwrap_or_default()
     }
 
     /// Replaces the handlers of the database `name`, unless a newer configuration than that of `generation` is applied.
     pub(crate) fn refresh_handlers(&self, generation: u64, name: &str, catalog: HandlerCatalog) {
-        let mut current_entries = self.node_entries.lock();
-        let is_current = self.generation.load(Ordering::Relaxed) == generation;
-        let Some(entries) = current_entries.as_mut().filter(|_| is_current) else { return };
+        let mut applied = self.applied.lock();
+        let is_current = applied.generation == generation;
+        let Some(entries) = applied.entries.as_mut().filter(|_| is_current) else { return };
         let count = catalog.handlers.len();
         entries.refresh(name, catalog);
         let mut warnings = Vec::new();
@@ -215,16 +215,20 @@ impl NodeAssembler {
 
     /// Reads keys and certificates again, so that revocations apply even if a new configuration is invalid.
     pub(crate) fn reload_authenticator(&self) {
-        let Some(loaded) = self.current_config() else { return };
+        let (generation, config) = {
+            let applied = self.applied.lock();
+            (applied.generation, applied.config.clone())
+        };
+        let Some(loaded) = config else { return };
         self.tls.reload(&loaded);
-        match authentication::rebuild_authenticator(&loaded, self.generation.load(Ordering::Relaxed)) {
+        match authentication::rebuild_authenticator(&loaded, generation) {
             Ok(credential_authenticator) => self.authenticator.swap(credential_authenticator),
             Err(error) => tracing::error!("the keys stay as they were: {error}"),
         }
     }
 
     pub(crate) fn current_config(&self) -> Option<Arc<LoadedConfig>> {
-        self.current_config.lock().clone()
+        self.applied.lock().config.clone()
     }
 
     /// Opens the databases of `loaded`. Also returns the names of databases that take no rows, with the reason.
@@ -254,7 +258,7 @@ impl NodeAssembler {
     async fn prepare_state(&self, loaded: &LoadedConfig, generation: u64) -> Result<PreparedConfig, ConfigError> {
         let config = &loaded.config;
         let problems = Problems::default();
-        let previous = self.open_databases.lock().clone();
+        let previous = self.applied.lock().databases.clone();
         let (open, read_only) = self.open_all(loaded, &previous, &problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport::new(config, &databases, read_only);
