@@ -19,6 +19,11 @@ pub struct CacheHint {
     pub public: bool,
 }
 
+impl CacheHint {
+    /// The hint for lists, unless another one is set.
+    pub const LISTS: Self = Self { time_to_live: Duration::from_secs(60), public: true };
+}
+
 /// A resource of the registry.
 #[derive(Clone)]
 pub struct Resource {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidegate_core::{AnswerProtection, DatabaseTenants, Limits, RowPolicyFingerprints, Toolset};
 
@@ -39,7 +38,7 @@ impl SnapshotBuilder {
                 prompts: BTreeMap::new(),
                 toolsets: BTreeMap::new(),
                 allows_shared_caches: true,
-                cache_hint: CacheHint { time_to_live: Duration::from_secs(60), public: true },
+                cache_hint: CacheHint::LISTS,
                 limits: Limits::default(),
                 database_tenants: DatabaseTenants::default(),
                 row_policies: RowPolicyFingerprints::default(),

@@ -34,6 +34,8 @@ mod problem;
 mod problems;
 mod quantities;
 mod safeguards;
+#[cfg(test)]
+mod stated_defaults;
 mod system;
 mod tables;
 mod telemetry_receivers;

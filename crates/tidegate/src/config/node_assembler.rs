@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::ingest::IngestFolders;
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
@@ -34,8 +33,6 @@ use super::{
     ConfigError, LoadedConfig, authentication, config_warnings, declared_uses, ingest, ingest_numbers, limits, names,
     safeguards, telemetry_sources, tenancy, tls,
 };
-
-const LIST_TIME_TO_LIVE: Duration = Duration::from_secs(60);
 
 pub(crate) struct NodeAssembler {
     pub(crate) node: Arc<Node>,
@@ -366,6 +363,6 @@ fn list_cache_hint(config: &Config, problems: &Problems) -> CacheHint {
         let message = "cannot be true together with auth: lists depend on the roles of the caller";
         problems.add("server.list_cache.public", message);
     }
-    let time_to_live = entry.ttl.map_or(LIST_TIME_TO_LIVE, |time| time.0);
-    CacheHint { time_to_live, public: entry.public.unwrap_or(true) }
+    let CacheHint { time_to_live, public } = CacheHint::LISTS;
+    CacheHint { time_to_live: entry.ttl.map_or(time_to_live, |time| time.0), public: entry.public.unwrap_or(public) }
 }

@@ -20,7 +20,6 @@ use super::holds::parse_held_rows;
 use super::trust::open_signer;
 use super::urls::check_urls;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// Every node is sent the statements of a call at once.
 const NODES_MAX: usize = 256;
@@ -39,7 +38,7 @@ pub(super) fn open(
     check_network(entry, &problems);
     let signer = entry.trust.as_ref().and_then(|trust| open_signer(trust, &problems.at("trust")));
     let previous = previous.filter(|previous| previous.has_same_options(entry));
-    let timeout = entry.timeout.map_or(TIMEOUT, |time| time.0);
+    let timeout = entry.timeout.map_or(FlightSqlOptions::new(Vec::new()).timeout, |time| time.0);
     let shared = SharedOptions { entry, tls, signer, timeout, previous };
     let mut nodes = Vec::new();
     for (index, node) in entry.nodes.iter().enumerate() {
