@@ -1,4 +1,4 @@
-//! Converts the limits of the file to those of the registry.
+//! Resolves the limits of the file and of the command, and checks those of the file.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
