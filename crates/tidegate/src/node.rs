@@ -136,9 +136,9 @@ impl NodeParts {
         let executor = Executor::new(self.events.clone());
         let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
         let bound = databases.clone();
-        let row_policies = RowPolicyFingerprinter::new(move |principal| bound.row_policy_fingerprint(principal));
+        let row_policies = RowPolicyFingerprints::new(move |principal| bound.row_policy_fingerprint(principal));
         let entries = SnapshotBuilder::new().database_tenants(databases.tenancy().clone());
-        let entries = entries.row_policy_fingerprinter(row_policies);
+        let entries = entries.row_policies(row_policies);
         let mut identity = self.identity.clone();
         identity.title = title.unwrap_or(identity.title);
         let description = ServerDescription {
