@@ -6,11 +6,10 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Union};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::plan_walk::{for_each_part, rewrite_named};
+use crate::plan_walk::{for_each_part, input_schema, rewrite_named};
 use crate::{
     aggregate, array, cast, catalog, correlated, in_list, json, number, statement, subquery_order, time,
     untyped_literals,
@@ -94,16 +93,6 @@ fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         .transform_data(|expression| number::type_literals(expression, schema))?
         .transform_data(|expression| number::widen_literals(expression, schema))?
         .transform_data(|expression| number::compare_exactly(expression, schema))
-}
-
-/// Returns the columns that expressions of `node` may name.
-fn input_schema(node: &LogicalPlan) -> Result<DFSchema> {
-    let mut schema = merge_schema(&node.inputs());
-    if let LogicalPlan::TableScan(scan) = node {
-        // The filters of a scan may name columns that its projection leaves out.
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
-    Ok(schema)
 }
 
 /// Gives casts and arithmetic PostgreSQL's semantics. Column names stay unchanged.

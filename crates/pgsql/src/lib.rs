@@ -9,7 +9,8 @@
 //!    DataFusion's own functions stay where PostgreSQL has no function of that name.
 //! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
 //!    functions, and arithmetic is checked for overflow.
-//! 5. [`optimizer_rules`] are DataFusion's, which leave plans alone whose answers they would change.
+//! 5. [`optimizer_rules`] are DataFusion's, which leave plans alone whose answers they would change. Before them,
+//!    constants are cast instead of the columns that are compared with them.
 //! 6. [`query_planner`] plans `IS TRUE` and its like as columns that are never NULL.
 //! 7. [`physical_optimizer_rules`] keep expressions from being computed for rows that a condition excludes.
 //!

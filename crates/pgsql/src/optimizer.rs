@@ -13,6 +13,7 @@ use datafusion::optimizer::optimizer::{ApplyOrder, Optimizer};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::aggregate::without_alias;
+use crate::cast::ConstantCastRule;
 use crate::in_list;
 use crate::plan_walk::any_node;
 
@@ -24,7 +25,7 @@ const PUSH_DOWN_FILTER: &str = "push_down_filter";
 
 type SharedRule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// Returns DataFusion's rules, except where they would change answers.
+/// Returns DataFusion's rules, except where they would change answers, after the rule that casts constants.
 pub fn optimizer_rules() -> Vec<SharedRule> {
     let guard = |rule: SharedRule| -> SharedRule {
         match rule.name() {
@@ -37,7 +38,8 @@ pub fn optimizer_rules() -> Vec<SharedRule> {
             _ => rule,
         }
     };
-    Optimizer::new().rules.into_iter().map(guard).collect()
+    let first: SharedRule = Arc::new(ConstantCastRule);
+    std::iter::once(first).chain(Optimizer::new().rules.into_iter().map(guard)).collect()
 }
 
 fn guarded(rule: SharedRule, is_wrong_for: fn(&LogicalPlan) -> bool) -> SharedRule {

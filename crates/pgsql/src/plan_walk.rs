@@ -1,8 +1,9 @@
 //! Walks over plans that several rules share.
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 /// Rewrites the expressions of `node`, whose columns keep their names.
@@ -15,6 +16,16 @@ pub fn rewrite_named(
         let name = names.save(&expression);
         Ok(rewrite(expression)?.update_data(|expression| name.restore(expression)))
     })
+}
+
+/// Returns the columns that expressions of `node` may name.
+pub(crate) fn input_schema(node: &LogicalPlan) -> Result<DFSchema> {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = node {
+        // The filters of a scan may name columns that its projection leaves out.
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    Ok(schema)
 }
 
 /// Whether `is` holds for a node of `plan` or of its subqueries.

@@ -272,3 +272,19 @@ SELECT coalesce(ti, d) FROM t_types;
 SELECT lead(ts, 1, 5) OVER (ORDER BY id) FROM t_types;
 SELECT id, da + 1 AS next, 1 + da AS same, da - 1 AS last, da - date '2000-01-01' AS days, da + i - i AS back FROM t_types WHERE id IN (1, 2, 7, 28, 30) ORDER BY id;
 SELECT id, da > NULL AS compared, coalesce(da, NULL) AS first, da = ts AS same, da IN (NULL, '2024-02-29') AS found FROM t_types WHERE id IN (6, 7, 28) ORDER BY id;
+
+-- Constants of another type than their column, also between its values and beyond them.
+SELECT id FROM t_types WHERE da < date '1994-01-01' + interval '1 year' ORDER BY id;
+SELECT id FROM t_types WHERE da > timestamp '2012-12-31 12:00' AND da <= timestamp '2023-03-26' ORDER BY id;
+SELECT id FROM t_types WHERE da NOT BETWEEN timestamp '1999-12-31 00:00:01' AND timestamp '2023-05-06 23:59:59' ORDER BY id;
+SELECT id, da = timestamp '2000-01-01' AS same, da <> timestamp '2000-01-01 00:00:01' AS other,
+  da IS DISTINCT FROM timestamp '2000-01-01 12:00' AS differs, NOT da = timestamp '2000-01-01 12:00' AS never
+FROM t_types ORDER BY id;
+SELECT id FROM t_types WHERE da IN (timestamp '2000-01-01', timestamp '2023-01-16 00:00:01') ORDER BY id;
+SELECT id FROM t_types WHERE ts < date '2500-01-01' AND ts >= date '1900-03-01' ORDER BY id;
+SELECT id FROM t_types WHERE i < 24.5 AND i >= -3.5 ORDER BY id;
+SELECT id, i > 3000000000 AS beyond, si <= 2.5 AS less, si = 2.5 AS same, n >= 1.0005 AS more, n <> 1.0005 AS other
+FROM t_types ORDER BY id;
+SELECT id, i < 2.5::float8 AS less, i = 3.0::float8 AS same, bi > 5.5::float8 AS more,
+  i > 'Infinity'::float8 AS beyond, i < 'NaN'::float8 AS before
+FROM t_types ORDER BY id;

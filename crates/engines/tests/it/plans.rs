@@ -1,5 +1,8 @@
 //! Plans and estimates before execution.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Date32Array, Int32Array, RecordBatch, TimestampMillisecondArray};
 use insta::assert_snapshot;
 
 use crate::support::{Folder, TestNode, numbers, numbers_csv, write_parquet};
@@ -118,5 +121,37 @@ async fn constants_of_branches_are_keys_of_a_sort() {
         assert_eq!(last, "b|20000\nb|20001");
         let ties = format!("SELECT k, id % 2 FROM ({branches}) AS t ORDER BY id % 2 DESC, k DESC LIMIT 1");
         assert_eq!(node.rows(&ties).await, "b|1");
+    }
+}
+
+/// A column is compared with a constant of its own type, so that it needs no cast.
+#[tokio::test]
+async fn constants_get_the_types_of_their_columns() {
+    let folder = Folder::new();
+    let columns: [(&str, ArrayRef); 3] = [
+        ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4]))),
+        // 1970-01-01, 9999-12-31 and 0001-01-01.
+        ("d", Arc::new(Date32Array::from(vec![Some(0), Some(2_932_896), Some(-719_162), None]))),
+        ("t", Arc::new(TimestampMillisecondArray::from(vec![Some(0), Some(1), Some(-1), None]))),
+    ];
+    write_parquet(&folder.join("x.parquet"), &RecordBatch::try_from_iter(columns).unwrap(), 4);
+    let node = folder.database();
+    for (condition, filter, ids) in [
+        ("d < date '1994-01-01' + interval '1 year'", r#"x.d < Date32("1995-01-01")"#, "1\n3"),
+        ("d < timestamp '1970-01-01 12:00'", r#"x.d <= Date32("1970-01-01")"#, "1\n3"),
+        ("timestamp '1970-01-01 12:00' < d", r#"x.d > Date32("1970-01-01")"#, "2"),
+        ("d < timestamp '9999-12-31' AND d >= now() - interval '100 years'", r#"x.d < Date32("9999-12-31")"#, "1"),
+        ("t < timestamp '1970-01-01 00:00:00.0005'", "x.t <= TimestampMillisecond(0, None)", "1\n3"),
+        ("t < date '2500-01-01'", "x.t < TimestampMillisecond(16725225600000, None)", "1\n2\n3"),
+        ("id < 2.5", "x.id <= Int32(2)", "1\n2"),
+        ("id BETWEEN 1.5::float8 AND 3", "x.id > Int32(1)", "2\n3"),
+        ("id IN (1.5, 2.0, 4)", "x.id = Int32(2)", "2\n4"),
+        ("id > 3000000000", "", ""),
+    ] {
+        let sql = format!("SELECT id FROM x WHERE {condition} ORDER BY id");
+        let plan = node.plan(&sql).await.unwrap().explain().await.unwrap();
+        assert!(!plan.contains("CAST(") && !plan.contains("cast*("), "{condition}: {plan}");
+        assert!(plan.contains(filter), "{condition}: {plan}");
+        assert_eq!(node.rows(&sql).await, ids, "{condition}");
     }
 }

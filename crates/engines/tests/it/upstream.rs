@@ -207,6 +207,13 @@ async fn answers_of_expressions_and_scans_are_wrong() {
             "0|1",
         ),
         (
+            "pgsql/src/cast/compared_constant.rs, timestamps",
+            "SELECT count(*) FROM (SELECT arrow_cast(0, 'Timestamp(Millisecond, None)') AS t) AS s
+             WHERE t < arrow_cast(500, 'Timestamp(Microsecond, None)')",
+            "0",
+            "1",
+        ),
+        (
             "pgsql/src/time/syntax.rs, signs of intervals",
             "SELECT date_part('hour', -interval '1 day 2 hours')",
             "2",

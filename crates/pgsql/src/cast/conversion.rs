@@ -59,6 +59,11 @@ impl Conversion {
         Self { to, is_named_by_type: false, signature: Signature::any(1, Volatility::Immutable) }
     }
 
+    /// The type that its argument is cast to.
+    pub(super) fn data_type(&self) -> &DataType {
+        &self.to
+    }
+
     fn named_by_type(&self) -> Self {
         Self { is_named_by_type: true, ..Self::new(self.to.clone()) }
     }

@@ -1,9 +1,11 @@
 //! Casts: PostgreSQL's input, output and conversion functions.
 //!
 //! A cast that Arrow performs differently from PostgreSQL becomes a call of [`Conversion`] once types are known
-//! ([`convert`]). Types that DataFusion's planner does not support are rewritten before that ([`rewrite_syntax`]).
+//! ([`convert`]). Types that DataFusion's planner does not support are rewritten before that ([`rewrite_syntax`]). Where a
+//! cast column is compared with a constant, the constant is cast instead ([`ConstantCastRule`]).
 
 mod character;
+mod compared_constant;
 mod conversion;
 mod from_text;
 mod numeric;
@@ -18,6 +20,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 use crate::list::{dimensions, innermost_type, list_type};
 
 pub(crate) use character::{rewrite_character_columns, rewrite_character_keys, rewrite_characters};
+pub(crate) use compared_constant::ConstantCastRule;
 pub(crate) use conversion::{Conversion, name_conversions};
 pub(crate) use from_text::parse_texts;
 pub(crate) use types::rewrite_syntax;

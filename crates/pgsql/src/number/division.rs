@@ -46,7 +46,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 /// Returns the numbers of digits before and after the point of a numeric or an integer.
-pub(super) fn digits(data_type: &DataType) -> Option<(i16, i8)> {
+pub(crate) fn digits(data_type: &DataType) -> Option<(i16, i8)> {
     Some(match data_type {
         DataType::Decimal128(precision, scale) => (i16::from(*precision) - i16::from(*scale), *scale),
         DataType::Int8 | DataType::UInt8 => (3, 0),

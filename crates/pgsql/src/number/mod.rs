@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast;
 use crate::data_type::number_type_name;
 
 pub(crate) use bits::rewrite_bits;
-pub(crate) use division::plan_average;
+pub(crate) use division::{digits, plan_average};
 pub(crate) use estimated_range::hide_ranges;
 pub(crate) use integer_literal::{integer_value, mark_literals, plan_literal, widen_literals};
 pub use literal::numeric_literal;
