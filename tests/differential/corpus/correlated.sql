@@ -68,6 +68,14 @@ SELECT k, (SELECT count(*) FROM inners i WHERE i.k IN (SELECT o.k FROM outers o 
 WHERE j.k = o.k)) AND i.k > o.k) AS x FROM outers o;
 SELECT k, (SELECT count(*) FROM inners i WHERE i.v > o.v AND i.k IN (SELECT o.k FROM fews AS o WHERE EXISTS (SELECT 1
 FROM fews j WHERE j.v = o.v))) AS x FROM outers o;
+
+-- The inner subqueries use columns of the middle query only, and the middle one is not correlated.
+SELECT k FROM outers o WHERE k IN (SELECT i.k FROM inners i WHERE i.k IN (SELECT p.k FROM outers p WHERE p.k = i.k AND p.v
+>= i.v));
+SELECT k FROM outers o WHERE k NOT IN (SELECT i.k FROM inners i WHERE i.k NOT IN (SELECT j.k FROM fews j WHERE j.v > i.v
+AND j.k IS NOT NULL) AND i.k IS NOT NULL);
+SELECT k FROM outers o WHERE k IN (SELECT i.k FROM inners i WHERE i.k IN (SELECT j.k FROM fews j) AND coalesce(i.v, 1) <
+(SELECT 2 * sum(p.v) FROM outers p WHERE p.k = i.k)) AND s IS NOT NULL;
 SELECT k FROM outers o WHERE NOT EXISTS (SELECT 1 FROM nones e WHERE e.k = o.k);
 SELECT k FROM outers o WHERE EXISTS (SELECT max(k) FROM nones e);
 SELECT k FROM outers o WHERE NOT EXISTS (SELECT max(k) FROM nones e);

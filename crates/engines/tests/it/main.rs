@@ -12,6 +12,7 @@
 //! - `functions`: limits of functions whose result or work is much larger than their arguments.
 //! - `parquet`: files of other writers: types that the Arrow library does not have, and footers that are wrong.
 //! - `plans`: plans and estimates before execution.
+//! - `tpch`: the plans of the statements of TPC-H.
 //! - `principals`: the queries of one principal while another one runs queries.
 //! - `policies`: row policies: what is visible, and that nothing reveals the rest.
 //! - `streams`: order, back-pressure, cancellation.
@@ -59,6 +60,7 @@ mod sql;
 mod sql_page;
 mod streams;
 mod support;
+mod tpch;
 mod typed_text;
 mod upstream;
 mod wide;

@@ -41,7 +41,7 @@ const ANSWERED_SHARE_MIN: f64 = 0.98;
 /// Statements that run at a time.
 const PARALLEL: usize = 4;
 
-fn workspace() -> PathBuf {
+pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
