@@ -111,9 +111,9 @@ pub(super) fn planning_error(error: &DataFusionError, database: &str, session: &
 pub(super) const FUNCTIONS_HINT: &str =
     "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md).";
 
-/// The hint for an overflow. Dates are compared with timestamps in nanoseconds.
-const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \
-                          between 1677 and 2262; compare dates: x::date.";
+/// The hint for an overflow. Columns of dates are compared with those of timestamps in nanoseconds.
+const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a column of timestamps \
+                          lies between 1677 and 2262; compare dates: x::date.";
 
 /// Hints for DataFusion's errors, by the beginning of the message.
 const ADVICE: &[(&str, &str)] = &[
