@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use futures::StreamExt;
+use futures::TryStreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::event::{Event, EventDispatcher, QueryStep};
@@ -122,7 +122,7 @@ pub(super) async fn next_batch(
     batches: &mut RecordBatchStream,
     progress: &ProgressReporter<'_>,
 ) -> Result<Option<RecordBatch>, Error> {
-    run_until_cancelled(progress.job(), progress.run_with_heartbeat(batches.next().map(Option::transpose))).await
+    run_until_cancelled(progress.job(), progress.run_with_heartbeat(batches.try_next())).await
 }
 
 pub(super) async fn run_until_cancelled<T>(

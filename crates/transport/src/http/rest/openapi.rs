@@ -38,7 +38,7 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
             }),
             EndpointHandler::Rest(None) | EndpointHandler::Results(None) | EndpointHandler::Rows(None) => None,
             EndpointHandler::Mcp | EndpointHandler::SseStream | EndpointHandler::SseMessages => None,
-            EndpointHandler::WebSocket | EndpointHandler::Telemetry(_) | EndpointHandler::Metadata => None,
+            EndpointHandler::WebSocket | EndpointHandler::Telemetry(..) | EndpointHandler::Metadata => None,
             EndpointHandler::Health | EndpointHandler::Ready | EndpointHandler::Metrics => None,
             EndpointHandler::NotFound => None,
         };
