@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::event::{Event, EventDispatcher, QueryStep};
