@@ -49,7 +49,7 @@ async fn the_bytes_of_one_tenant_are_bounded_too() {
     for caller in &north {
         tick().await;
         let (_, written) = spool.write(caller, &schema(), of_size(150)).await;
-        assert_eq!(written.unwrap().end, ResultEnd::Complete);
+        assert_eq!(written.unwrap(), ResultEnd::Complete);
     }
     let kept = north.iter().flat_map(|caller| spool.store.list(caller));
     let bytes: u64 = kept.map(|result| result.progress().bytes()).sum();
