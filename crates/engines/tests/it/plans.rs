@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Date32Array, Int32Array, RecordBatch, TimestampMillisecondArray};
+use arrow::array::{
+    ArrayRef, Date32Array, Int32Array, RecordBatch, TimestampMicrosecondArray, TimestampMillisecondArray,
+};
 use insta::assert_snapshot;
 
 use crate::support::{Folder, TestNode, numbers, numbers_csv, write_parquet};
@@ -153,5 +155,29 @@ async fn constants_get_the_types_of_their_columns() {
         assert!(!plan.contains("CAST(") && !plan.contains("cast*("), "{condition}: {plan}");
         assert!(plan.contains(filter), "{condition}: {plan}");
         assert_eq!(node.rows(&sql).await, ids, "{condition}");
+    }
+}
+
+/// A file whose times have a coarser unit than another file of its table keeps its rows.
+#[tokio::test]
+async fn files_with_times_of_several_units_keep_their_rows() {
+    let folder = Folder::new();
+    let write = |name: &str, id: i32, t: ArrayRef| {
+        let columns: [(&str, ArrayRef); 2] = [("id", Arc::new(Int32Array::from(vec![id]))), ("t", t)];
+        write_parquet(&folder.join(name), &RecordBatch::try_from_iter(columns).unwrap(), 1);
+    };
+    write("x/1.parquet", 1, Arc::new(TimestampMillisecondArray::from(vec![0])));
+    write("x/2.parquet", 2, Arc::new(TimestampMicrosecondArray::from(vec![400])));
+    let node = folder.database();
+    for (condition, ids) in [
+        ("t < timestamp '1970-01-01 00:00:00.0005'", "1\n2"),
+        ("t <= timestamp '1970-01-01 00:00:00.0003'", "1"),
+        ("t > timestamp '1969-12-31 23:59:59.9995'", "1\n2"),
+        ("t = timestamp '1970-01-01 00:00:00.0004'", "2"),
+        ("t <> timestamp '1970-01-01 00:00:00.0004'", "1"),
+        ("t IN (timestamp '1970-01-01 00:00:00.0004', timestamp '1970-01-01 00:00:00.0006')", "2"),
+        ("t = timestamp '1970-01-01'", "1"),
+    ] {
+        assert_eq!(node.rows(&format!("SELECT id FROM x WHERE {condition} ORDER BY id")).await, ids, "{condition}");
     }
 }

@@ -3,6 +3,9 @@
 //! A table has their types (`files/logical_types.rs`). Expressions over a column of a file become expressions over the values
 //! of its bytes. UUIDs have PostgreSQL's notation: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
 //!
+//! A time of a coarser unit than that of its table is a value of this kind, too. DataFusion casts the constant beside such a
+//! column to its unit, and cuts off its last digits (`docs/decisions/upstream/constants-of-finer-units.md`).
+//!
 //! Times of 96 bits are read as microseconds, as Spark writes them, which have room for all years. At the first time with
 //! nanoseconds the column gets nanoseconds, and the statement is planned again. No time is rounded.
 
@@ -10,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, IntervalMonthDayNanoArray};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
     DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
@@ -84,6 +87,7 @@ fn raw_type(logical: &DataType, physical: &DataType) -> DataType {
     match (logical, physical) {
         (Utf8View | Utf8, FixedSizeBinary(UUID_BYTES))
         | (Interval(IntervalUnit::MonthDayNano) | Timestamp(..), FixedSizeBinary(WIDE_BYTES)) => physical.clone(),
+        (Timestamp(unit, _), Timestamp(in_file, _)) if in_file < unit => physical.clone(),
         (Struct(members), Struct(in_file)) => {
             let raw_member = |field: &FieldRef| match in_file.find(field.name()) {
                 Some((_, in_file)) => member(field, in_file),
@@ -230,6 +234,10 @@ fn to_values(bytes: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ValueEr
             (Some(bytes), DataType::Timestamp(unit, _)) => {
                 let times: ArrayRef = Arc::new(times(bytes, *unit)?);
                 cast(&times, data_type)?
+            }
+            // A time beyond the range of its unit is an error.
+            (None, DataType::Timestamp(..)) => {
+                cast_with_options(bytes, data_type, &CastOptions { safe: false, ..CastOptions::default() })?
             }
             _ => leaf_as_text(bytes, data_type)?,
         })
