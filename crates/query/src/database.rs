@@ -13,6 +13,7 @@ use crate::database_kind::DatabaseKind;
 use crate::format::OMITS_NULLS_KEY;
 use crate::freshness::Freshness;
 use crate::network::{MissingNodes, Network};
+use crate::row_policy::PolicyProblem;
 use crate::stable_hash::StableHasher;
 use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
 use tidegate_runtime::Job;
@@ -85,6 +86,14 @@ pub trait Database: Send + Sync + 'static {
     /// principal.
     fn row_policy_fingerprint(&self, _principal: &Principal) -> u64 {
         0
+    }
+
+    /// The row policies that do not fit the tables.
+    ///
+    /// # Errors
+    /// As [`Database::catalog`].
+    async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        Ok(Vec::new())
     }
 
     /// A version tag of `table`, or of all tables, which changes when they change, as far as that is cheap to detect:

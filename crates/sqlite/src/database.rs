@@ -67,36 +67,6 @@ impl SqliteDatabase {
         PolicyCaller::for_principal(&self.pool.options.row_policies, principal)
     }
 
-    /// The mismatches between the row policies and the tables.
-    ///
-    /// # Errors
-    /// `Unavailable` if the files cannot be read.
-    pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
-        let policies = self.pool.options.row_policies.clone();
-        let work = move |reading: &ReadTransaction<'_>| {
-            let mut loaded = Vec::new();
-            for table in catalog::list_tables(reading)? {
-                // The columns of a view that cannot be read are unknown.
-                let columns = catalog::read_columns(reading, &table).ok();
-                let sources = reading.run_internal(|connection| {
-                    Ok(find_source_columns(connection, &table, columns.as_deref().unwrap_or_default()))
-                })?;
-                loaded.push((policy_names(reading.files, &table), columns, sources));
-            }
-            let borrowed: Vec<([&str; 3], Option<Vec<PolicyColumn<'_>>>)> = loaded
-                .iter()
-                .map(|(names, columns, sources)| {
-                    let columns = columns.as_deref().map(|columns| policy_columns(columns, sources));
-                    (names.each_ref().map(String::as_str), columns)
-                })
-                .collect();
-            let tables: Vec<PolicyTable<'_>> =
-                borrowed.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
-            Ok(policies.find_problems(&tables))
-        };
-        self.pool.read(None, work).await
-    }
-
     /// The number of connections on which a query could start now.
     pub fn free_connections(&self) -> usize {
         self.pool.available()
@@ -123,6 +93,32 @@ impl Database for SqliteDatabase {
 
     fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
         self.pool.options.row_policies.fingerprint(principal)
+    }
+
+    async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        let policies = self.pool.options.row_policies.clone();
+        let work = move |reading: &ReadTransaction<'_>| {
+            let mut loaded = Vec::new();
+            for table in catalog::list_tables(reading)? {
+                // The columns of a view that cannot be read are unknown.
+                let columns = catalog::read_columns(reading, &table).ok();
+                let sources = reading.run_internal(|connection| {
+                    Ok(find_source_columns(connection, &table, columns.as_deref().unwrap_or_default()))
+                })?;
+                loaded.push((policy_names(reading.files, &table), columns, sources));
+            }
+            let borrowed: Vec<([&str; 3], Option<Vec<PolicyColumn<'_>>>)> = loaded
+                .iter()
+                .map(|(names, columns, sources)| {
+                    let columns = columns.as_deref().map(|columns| policy_columns(columns, sources));
+                    (names.each_ref().map(String::as_str), columns)
+                })
+                .collect();
+            let tables: Vec<PolicyTable<'_>> =
+                borrowed.iter().map(|(names, columns)| PolicyTable { names, columns: columns.as_deref() }).collect();
+            Ok(policies.find_problems(&tables))
+        };
+        self.pool.read(None, work).await
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

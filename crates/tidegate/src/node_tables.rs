@@ -24,6 +24,7 @@ pub(crate) struct NodeTables {
 }
 
 /// The connections of a database.
+#[derive(Clone)]
 pub(crate) enum ConnectionPool {
     Postgres(Arc<PostgresDatabase>),
     Sqlite(Arc<SqliteDatabase>),

@@ -110,17 +110,6 @@ impl FileDatabase {
         Self { policies, ..self }
     }
 
-    /// Returns the row policies that do not fit the current tables.
-    ///
-    /// # Errors
-    /// When the folders cannot be scanned.
-    pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
-        if self.policies.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(check_policies(&self.policies, self.files.recent_snapshot().await?.as_ref()))
-    }
-
     fn principal_policies(&self, principal: &Principal) -> PrincipalPolicies {
         PrincipalPolicies { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
     }
@@ -221,6 +210,13 @@ impl Database for FileDatabase {
 
     fn dialect(&self) -> SqlDialect {
         SqlDialect::DataFusion
+    }
+
+    async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        if self.policies.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(check_policies(&self.policies, self.files.recent_snapshot().await?.as_ref()))
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

@@ -122,13 +122,6 @@ impl SystemDatabase {
         Ok(Self { kind: DatabaseKind::Journal, ..Self::new(name, vec![offered], sensitive_access, engine)? })
     }
 
-    /// The row policies that do not fit the tables.
-    pub fn check_policies(&self) -> Vec<PolicyProblem> {
-        let tables: Vec<(&str, PolicyTableColumns<'_>)> =
-            self.tables.iter().map(|(name, table)| (name.as_str(), table.policy_columns())).collect();
-        if self.policies.is_empty() { Vec::new() } else { check_table_policies(&self.policies, &tables) }
-    }
-
     /// Whether sensitive columns have their values for `principal`.
     pub fn grants_sensitive(&self, principal: &Principal) -> bool {
         self.sensitive_access.as_ref().is_some_and(|name| principal.grants.access.includes(name))
@@ -237,6 +230,12 @@ impl Database for SystemDatabase {
 
     fn dialect(&self) -> SqlDialect {
         SqlDialect::DataFusion
+    }
+
+    async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        let tables: Vec<(&str, PolicyTableColumns<'_>)> =
+            self.tables.iter().map(|(name, table)| (name.as_str(), table.policy_columns())).collect();
+        Ok(if self.policies.is_empty() { Vec::new() } else { check_table_policies(&self.policies, &tables) })
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

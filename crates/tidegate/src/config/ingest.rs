@@ -5,21 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema};
-use tidegate_core::{AllowedNames, DatabaseTenants, Error};
+use tidegate_core::{AllowedNames, DatabaseTenants};
 use tidegate_engines::Engine;
 use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
-use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
-use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
 use tidegate_query::{
-    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, PolicyPart,
-    PolicyProblem, REJECTS_SUFFIX,
+    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, IngestTarget, NodeMemory,
 };
-use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
 use super::LoadedConfig;
-use super::opened_target::OpenedTarget;
+use super::databases::TABLES_MESSAGE;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::quantities::OneOrMany;
@@ -67,18 +63,21 @@ pub(super) fn ingest_folder(entry: &DatabaseConfig) -> Option<&String> {
     }
 }
 
-/// The tables of a database of PostgreSQL or SQLite that take rows. Opens no connection.
-pub(super) fn open_target(
-    entry: &DatabaseConfig,
-    loaded: &LoadedConfig,
+/// The tables of a database of PostgreSQL or SQLite at `path` that take rows, if `ingest` names any.
+pub(super) fn engine_tables(
+    ingest: Option<&OneOrMany>,
+    options: &BTreeMap<String, TableConfig>,
     path: &str,
-) -> Result<Option<OpenedTarget>, Vec<ConfigProblem>> {
-    let Some(names) = entry.ingest.clone().filter(|_| has_engine(entry)).map(OneOrMany::into_vec) else {
-        return Ok(None);
-    };
+) -> Result<Option<Vec<DeclaredTable>>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
+    let Some(names) = ingest.cloned().map(OneOrMany::into_vec) else {
+        if !options.is_empty() {
+            problems.add("tables", TABLES_MESSAGE);
+        }
+        return problems.checked(None);
+    };
     let of_table = |name: &String| problems.at(format_args!("tables.{name}"));
-    for (name, table) in &entry.tables {
+    for (name, table) in options {
         if !names.contains(name) {
             of_table(name).add("", "is not among the tables of ingest");
         }
@@ -86,34 +85,12 @@ pub(super) fn open_target(
             of_table(name).add("", "has keys other than stamp; the database itself has the columns");
         }
     }
-    let stamps = |name: &String| {
-        let table = entry.tables.get(name);
-        table.map(|table| build_stamps(table, &of_table(name))).unwrap_or_default()
+    let declare = |name: String| {
+        let stamps = options.get(&name).map(|table| build_stamps(table, &of_table(&name))).unwrap_or_default();
+        DeclaredTable { name, stamps }
     };
-    let tables: Vec<(String, Vec<ColumnStamp>)> = names.into_iter().map(|name| (name.clone(), stamps(&name))).collect();
-    let tables = problems.checked(tables)?;
-    let problem = |error: Error| vec![ConfigProblem::new(format!("{path}.ingest"), error.to_string())];
-    if let Some(connection) = &entry.postgres {
-        let target = ConnectTarget::parse(connection.0.expose(), &ConnectEnvironment::from_process());
-        let target = target.map_err(|error| vec![ConfigProblem::new(format!("{path}.postgres"), error.to_string())])?;
-        let default = PostgresOptions::default();
-        let options = PostgresOptions {
-            schemas: entry.schemas.clone(),
-            acquire_timeout: entry.connection_timeout.map_or(default.acquire_timeout, |time| time.0),
-            lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
-            ..default
-        };
-        let tables = tables.into_iter().map(|(name, stamps)| DeclaredTable { name, stamps }).collect();
-        let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
-        let opened = PostgresIngest::open(entry.name.clone(), target, options, ingest).map_err(problem)?;
-        return Ok(Some(OpenedTarget::with_counters(opened)));
-    }
-    let files = entry.sqlite.clone().map(OneOrMany::into_vec).unwrap_or_default();
-    let files = files.into_iter().map(|file| loaded.resolve(file)).collect();
-    let tables = tables.into_iter().map(|(name, stamps)| DeclaredTable { name, stamps }).collect();
-    let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
-    let opened = SqliteIngest::open(entry.name.clone(), files, options).map_err(problem)?;
-    Ok(Some(OpenedTarget::with_counters(opened)))
+    let tables = names.into_iter().map(declare).collect();
+    problems.checked(Some(tables))
 }
 
 /// Adds the tools that write rows, and those of operators for `folders`.
@@ -133,35 +110,6 @@ pub(super) fn add_tools(
 
 pub(super) fn has_engine(entry: &DatabaseConfig) -> bool {
     entry.postgres.is_some() || entry.sqlite.is_some()
-}
-
-/// Problems of the keys of an entry that are about ingestion.
-pub(super) fn check_ingest(entry: &DatabaseConfig, path: &str) -> Vec<ConfigProblem> {
-    let mut problems = Vec::new();
-    let is_of_files = entry.files.is_some() || entry.journal.is_some() || entry.system.is_some();
-    let is_other = is_of_files || entry.federated.is_some() || entry.flight_sql.is_some();
-    let is_list = matches!(entry.ingest, Some(OneOrMany::Many(_)));
-    let message = if entry.ingest.is_some() && is_other {
-        Some(
-            "is a database of its own, or names tables of postgres, sqlite or network; this database is of another kind",
-        )
-    } else if entry.ingest.is_some() && entry.network.is_some() && !is_list {
-        Some("names the tables of the network that take rows, as a list: [readings]")
-    } else if is_list && !has_engine(entry) && entry.network.is_none() {
-        Some("is a folder; a list names tables of postgres, sqlite or network")
-    } else {
-        None
-    };
-    problems.extend(message.map(|message| ConfigProblem::new(format!("{path}.ingest"), message)));
-    if entry.network.is_some() && entry.ingest.is_some() && !entry.tables.is_empty() {
-        let message = "is for tables of this server; the nodes of the network have the options of theirs";
-        problems.push(ConfigProblem::new(format!("{path}.tables"), message));
-    }
-    if entry.create_tables.is_some() && ingest_folder(entry).is_none() {
-        let message = "is for ingest folders, and this database has none";
-        problems.push(ConfigProblem::new(format!("{path}.create_tables"), message));
-    }
-    problems
 }
 
 /// The tables that the entry of an ingest folder declares.
@@ -210,24 +158,6 @@ fn build_declaration(table: &TableConfig, engine: &Engine, problems: &Problems) 
         stamps: build_stamps(table, problems),
         transform,
     }
-}
-
-/// The problems of the policies of the ingest folder `entry` that remain when tables get their first rows later. A policy of a
-/// declared table, or of its rejected rows, then applies. The name of another table may be wrong, which is a warning.
-pub(super) fn admit_later_tables(entry: &DatabaseConfig, found: Vec<PolicyProblem>) -> Vec<PolicyProblem> {
-    let creates_tables = entry.create_tables.unwrap_or(true);
-    let remaining = found.into_iter().filter_map(|problem| {
-        let Some(policy) = entry.policies.get(problem.policy).filter(|_| problem.part == PolicyPart::Table) else {
-            return Some(problem);
-        };
-        let table = policy.table.strip_suffix(REJECTS_SUFFIX).unwrap_or(&policy.table);
-        if entry.tables.contains_key(table) {
-            return None;
-        }
-        let message = format!("{}; the policy applies once the table exists", problem.message);
-        Some(if creates_tables { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
-    });
-    remaining.collect()
 }
 
 /// A table of the ingest folder `entry` as its configuration declares it, for a process that does not write to the folder.

@@ -24,19 +24,15 @@ mod metrics;
 mod mqtt;
 mod named_table;
 mod names;
-mod network;
 mod node_assembler;
-mod opened_target;
 mod parsing;
 mod policies;
-mod postgres;
 mod problem;
 mod problems;
 mod quantities;
 mod safeguards;
 #[cfg(test)]
 mod stated_defaults;
-mod system;
 mod tables;
 mod telemetry_receivers;
 mod telemetry_sources;
@@ -134,7 +130,7 @@ impl LoadedConfig {
         let credentials = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
         let tls = self.config.server.tls_entries().into_iter();
         let tls = tls.flat_map(|(_, tls)| tls.files()).map(|path| self.resolve(path));
-        let client_tls = network::files(&self.config.databases).map(|path| self.resolve(path));
+        let client_tls = databases::client_tls_files(&self.config.databases).map(|path| self.resolve(path));
         let patterns = self.config.include.iter().flat_map(|include| include.clone().into_vec());
         let patterns = patterns.map(|pattern| self.resolve(pattern));
         self.document.files.iter().cloned().chain(patterns).chain(credentials).chain(tls).chain(client_tls).collect()

@@ -8,7 +8,6 @@ use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
 
 use super::databases::{OpenDatabases, OpenedDatabase};
 use super::ingest::declared_table;
-use super::opened_target::OpenedTarget;
 use super::types::{Config, DatabaseConfig};
 
 /// A table that takes rows.
@@ -31,7 +30,7 @@ impl NamedTable {
         let found = |target, known| Ok(Self { target, name: table.to_owned(), known });
         // A database that could not be opened is a problem of its own.
         let Some(opened) = open.by_name.get(&entry.name) else { return found(None, None) };
-        let Some(target) = opened.target.as_ref().map(OpenedTarget::as_target) else {
+        let Some(target) = opened.target() else {
             let declared = declared_table(entry, table);
             if declared.is_none() && entry.create_tables == Some(false) {
                 require_stored_table(entry, opened, table).await?;

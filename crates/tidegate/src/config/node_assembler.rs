@@ -248,7 +248,7 @@ impl NodeAssembler {
         let damage = folders.iter().flat_map(|(name, tables)| tables.damage.iter().map(move |damage| (name, damage)));
         let of_folders = read_only.iter().map(|(name, reason)| (name, reason)).chain(damage);
         problems.warn(of_folders.map(|(name, reason)| format!("database {name}: {reason}")));
-        let open = OpenDatabases::open(loaded, previous, &reserved, &self.engine, &node_tables, folders, problems);
+        let open = OpenDatabases::open(loaded, previous, &reserved, &node_tables, folders, problems);
         (open, read_only)
     }
 

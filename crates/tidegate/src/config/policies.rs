@@ -7,20 +7,15 @@ use tidegate_query::{HashKey, Mask, PolicyPart, PolicyProblem, RowCondition, Row
 
 use super::problem::ConfigProblem;
 use super::problems::Problems;
-use super::types::{Config, DatabaseConfig, MaskConfig, NamedMask, PolicyConfig};
-
-const POSTGRES_POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
-                           columns, and role, claims or settings here say who calls";
-const FEDERATED_POLICIES_MESSAGE: &str =
-    "is for files and SQLite; put them on the databases that are joined here, where they hold as well";
+use super::types::{Config, MaskConfig, NamedMask, PolicyConfig};
 
 pub(super) fn build_row_policies(
-    entry: &DatabaseConfig,
+    entries: &[PolicyConfig],
     config: &Config,
     path: &str,
 ) -> Result<RowPolicies, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
-    let policies = entry.policies.iter().enumerate();
+    let policies = entries.iter().enumerate();
     let policies: Vec<RowPolicy> = policies
         .map(|(index, policy)| build_row_policy(policy, config, &problems.at(format_args!("policies[{index}]"))))
         .collect();
@@ -29,16 +24,6 @@ pub(super) fn build_row_policies(
         None => HashKey::process_key(),
     };
     problems.checked(RowPolicies::new(policies, key))
-}
-
-pub(super) fn check_kind(entry: &DatabaseConfig, path: &str) -> Option<ConfigProblem> {
-    let message = match (&entry.postgres, &entry.federated) {
-        _ if entry.policies.is_empty() => return None,
-        (Some(_), _) => POSTGRES_POLICIES_MESSAGE,
-        (_, Some(_)) => FEDERATED_POLICIES_MESSAGE,
-        _ => return None,
-    };
-    Some(ConfigProblem::new(format!("{path}.policies"), message))
 }
 
 pub(super) fn report_policy_problems(

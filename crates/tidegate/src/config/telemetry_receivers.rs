@@ -12,7 +12,7 @@ use tidegate_tools::{
     TraceSource, register_telemetry_receivers, register_traces,
 };
 
-use super::databases::{DatabaseEngine, OpenDatabases};
+use super::databases::OpenDatabases;
 use super::ingest::ingest_folder;
 use super::problems::Problems;
 use super::telemetry_sources::TelemetrySources;
@@ -137,10 +137,7 @@ async fn find(
     // A database that could not be opened is a problem of its own.
     let opened = open.by_name.get(name)?;
     let database = &opened.database;
-    let tables = match &opened.engine {
-        DatabaseEngine::Ingest(_, folder_use) => folder_use.declared().cloned(),
-        _ => None,
-    };
+    let tables = opened.declared_tables().cloned();
     let catalog = match &tables {
         Some(_) => None,
         None => database.catalog(&Principal::process_user()).await.ok(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tidegate_engines::{HeldRows, HeldValues};
 
-use super::super::problems::Problems;
-use super::super::types::network::{HeldConfig, HeldRangeConfig, ScalarText};
+use crate::config::problems::Problems;
+use crate::config::types::network::{HeldConfig, HeldRangeConfig, ScalarText};
 
 /// The rows of `entry`.
 pub(super) fn parse_held_rows(entry: &BTreeMap<String, HeldConfig>, problems: &Problems) -> HeldRows {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tidegate_auth::{CallerTokenOptions, CallerTokenSigner, TokenAlgorithm};
 
-use super::super::problems::Problems;
-use super::super::types::network::TrustConfig;
+use crate::config::problems::Problems;
+use crate::config::types::network::TrustConfig;
 
 /// The signer of `entry`.
 pub(super) fn open_signer(entry: &TrustConfig, problems: &Problems) -> Option<Arc<CallerTokenSigner>> {

@@ -10,15 +10,14 @@ use tidegate_engines::{Engine, NetworkDatabase, NetworkNode, NetworkOptions, Par
 use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential};
 use tidegate_query::NodeDatabase;
 
-use super::super::databases::OpenedDatabase;
-use super::super::problem::ConfigProblem;
-use super::super::problems::Problems;
-use super::super::quantities::OneOrMany;
-use super::super::types::network::{NetworkConfig, NodeConfig, PartialConfig};
-use super::flight_sql::to_dialect;
+use super::super::OpenedDatabase;
+use super::super::remote::servers::{check_urls, to_dialect};
 use super::holds::parse_held_rows;
 use super::trust::open_signer;
-use super::urls::check_urls;
+use crate::config::problem::ConfigProblem;
+use crate::config::problems::Problems;
+use crate::config::quantities::OneOrMany;
+use crate::config::types::network::{NetworkConfig, NodeConfig, PartialConfig};
 
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// Every node is sent the statements of a call at once.

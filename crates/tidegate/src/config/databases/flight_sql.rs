@@ -1,0 +1,97 @@
+//! Servers of Arrow Flight SQL.
+
+use std::sync::Arc;
+
+use tidegate_query::Database;
+
+use super::kinds::keys_of_kind;
+use super::remote::{ClientTlsFiles, POLICIES_MESSAGE};
+use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult};
+use crate::config::problem::ConfigProblem;
+use crate::config::quantities::{OneOrMany, SecretText, Time};
+use crate::config::types::network::DialectConfig;
+use crate::config::types::{ClientTlsConfig, DatabaseConfig};
+
+keys_of_kind! {
+    #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "nothing is opened"))]
+    struct FlightSqlConfig {
+        flight_sql: OneOrMany,
+        token: Option<SecretText>,
+        catalog: Option<String>,
+        dialect: Option<DialectConfig>,
+        timeout: Option<Time>,
+        tls: ClientTlsConfig,
+    }
+    elsewhere { required }
+}
+
+impl ConfiguredDatabase for FlightSqlConfig {
+    fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
+        (key == "policies").then_some(POLICIES_MESSAGE)
+    }
+
+    fn may_keep(&self, old: &OpenedDatabase, path: &str, opening: &Opening<'_>) -> bool {
+        ClientTlsFiles::are_unchanged(&self.tls, &format!("{path}.tls"), old, opening)
+    }
+
+    fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
+        let tls_files = ClientTlsFiles::read(&self.tls, &format!("{path}.tls"), opening.loaded)?;
+        let database = imp::open(self, name, path, &tls_files)?;
+        Ok((database, KindParts { tls_files: Some(Arc::new(tls_files)), ..KindParts::default() }))
+    }
+}
+
+#[cfg(not(feature = "network"))]
+mod imp {
+    use super::*;
+
+    pub(super) fn open(
+        _: &FlightSqlConfig,
+        _: &str,
+        path: &str,
+        _: &ClientTlsFiles,
+    ) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
+        Err(super::super::remote::not_built(path, "flight_sql"))
+    }
+}
+
+#[cfg(feature = "network")]
+mod imp {
+    use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, NodeCredential};
+
+    use super::super::remote::servers::{check_urls, to_dialect, to_flight_tls};
+    use super::*;
+    use crate::config::problems::Problems;
+
+    pub(super) fn open(
+        entry: &FlightSqlConfig,
+        name: &str,
+        path: &str,
+        tls_files: &ClientTlsFiles,
+    ) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
+        let path = format!("{path}.flight_sql");
+        let problems = Problems::at_path(&path);
+        let (urls, is_list) = (entry.flight_sql.clone().into_vec(), matches!(entry.flight_sql, OneOrMany::Many(_)));
+        if urls.is_empty() {
+            problems.add("", "is empty; write the address of a server: grpc+tls://host:443");
+        }
+        let at = |index: usize| if is_list { format!("[{index}]") } else { String::new() };
+        let urls = check_urls(urls.iter().enumerate().map(|(index, url)| (at(index), url)), &problems);
+        let urls = problems.checked(urls)?;
+        let default = FlightSqlOptions::new(urls);
+        let options = FlightSqlOptions {
+            database: entry.catalog.clone(),
+            dialect: to_dialect(entry.dialect),
+            credential: entry
+                .token
+                .as_ref()
+                .map_or(NodeCredential::None, |token| NodeCredential::Token(token.0.expose().to_owned())),
+            tls: to_flight_tls(tls_files),
+            timeout: entry.timeout.map_or(default.timeout, |time| time.0),
+            ..default
+        };
+        let opened = FlightSqlDatabase::new(name, options);
+        let opened = opened.map_err(|error| vec![ConfigProblem::new(path, error.to_string())])?;
+        Ok(Arc::new(opened))
+    }
+}
