@@ -8,8 +8,8 @@ mod folder;
 mod write_ahead_log;
 
 pub use folder::{
-    IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableView, RowTransform, SchemaEvolution,
-    TableDeclaration, TableVerification, lost_tables, verify_folder,
+    IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableView, SchemaEvolution, TableDeclaration,
+    TableVerification, lost_tables, verify_folder,
 };
 pub use tidegate_delta as delta;
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

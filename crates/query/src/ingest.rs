@@ -191,3 +191,13 @@ pub trait IngestTarget: Send + Sync + Debug + 'static {
     /// `NotFound` as of [`IngestTarget::table`]; `InvalidArguments` if this database does not drop tables.
     async fn drop_table(&self, table: &str) -> Result<(), Error>;
 }
+
+/// Computes the rows of a table from those of a body.
+#[async_trait]
+pub trait RowTransform: Send + Sync + Debug {
+    /// The rows of the table for `rows`. Each batch of a body is transformed by itself.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the rows do not fit the transform.
+    async fn transform(&self, rows: RecordBatch) -> Result<Vec<RecordBatch>, Error>;
+}

@@ -53,9 +53,9 @@ pub use format::{
 };
 pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{
-    ColumnStamp, DeclaredTable, DeclaredTables, IngestTable, IngestTarget, REJECTS_SUFFIX, RowWriter, StepWriter,
-    StoredColumn, TableWrite, TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep,
-    WriteSteps, is_rejects_table, rejected_rows_schema,
+    ColumnStamp, DeclaredTable, DeclaredTables, IngestTable, IngestTarget, REJECTS_SUFFIX, RowTransform, RowWriter,
+    StepWriter, StoredColumn, TableWrite, TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart,
+    WriteStep, WriteSteps, is_rejects_table, rejected_rows_schema,
 };
 pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
 pub use missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};

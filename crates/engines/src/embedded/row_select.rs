@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
@@ -13,6 +14,7 @@ use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::{GroupByExpr, Query, SetExpr, Statement as Ast, TableFactor};
 use object_store::memory::InMemory;
 use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::RowTransform;
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
@@ -48,12 +50,12 @@ impl RowSelect {
         let sessions = sessions.map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self { statement, sessions: Arc::new(sessions), engine: engine.clone() })
     }
+}
 
-    /// The rows that it computes from `rows`.
-    ///
-    /// # Errors
-    /// `InvalidArguments` when a column is missing or a value cannot be computed.
-    pub async fn apply(&self, rows: RecordBatch) -> Result<Vec<RecordBatch>, Error> {
+#[async_trait]
+impl RowTransform for RowSelect {
+    /// Fails with `InvalidArguments` when a column is missing or a value cannot be computed.
+    async fn transform(&self, rows: RecordBatch) -> Result<Vec<RecordBatch>, Error> {
         let (statement, sessions) = (self.statement.clone(), self.sessions.clone());
         let cancellation = QueryCancellation::new(self.engine.shutdown_token());
         let guard = cancellation.token().clone().drop_guard();

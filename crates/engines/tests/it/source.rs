@@ -12,7 +12,7 @@ use tidegate_core::Principal;
 use tidegate_engines::{
     ColumnRange, Engine, FileDatabase, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
 };
-use tidegate_query::{Database, DatabaseKind, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy};
+use tidegate_query::{Database, DatabaseKind, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy, RowTransform};
 
 use crate::support::{Folder, TestNode, lines, run_plan, two_thread_options};
 
@@ -232,7 +232,7 @@ async fn select_computes_each_row_from_one_row() {
         "SELECT value * 2 AS doubled, upper(device) AS device FROM incoming WHERE value % 2 = 0",
         &engine,
     );
-    let computed = select.unwrap().apply(recent(0, 5, "monday")).await.unwrap();
+    let computed = select.unwrap().transform(recent(0, 5, "monday")).await.unwrap();
     assert_eq!(lines(&computed), "0|D0\n4|D2\n8|D1");
     for sql in [
         "SELECT value FROM incoming ORDER BY value",
@@ -245,10 +245,11 @@ async fn select_computes_each_row_from_one_row() {
         assert!(RowSelect::parse(sql, &engine).is_err(), "{sql}");
     }
     for sql in ["SELECT max(value) FROM incoming", "SELECT (SELECT max(value) FROM incoming) FROM incoming"] {
-        let error = RowSelect::parse(sql, &engine).unwrap().apply(recent(0, 5, "monday")).await.unwrap_err();
+        let error = RowSelect::parse(sql, &engine).unwrap().transform(recent(0, 5, "monday")).await.unwrap_err();
         assert!(error.to_string().contains("from several rows"), "{error}");
     }
-    let error = RowSelect::parse("SELECT missing FROM incoming", &engine).unwrap().apply(recent(0, 5, "monday")).await;
+    let error =
+        RowSelect::parse("SELECT missing FROM incoming", &engine).unwrap().transform(recent(0, 5, "monday")).await;
     assert!(error.unwrap_err().to_string().contains("missing"));
 }
 

@@ -48,7 +48,7 @@ mod writer;
 pub use closed_tables::lost_tables;
 pub use error::IngestError;
 pub use folder_handle::IngestFolder;
-pub use options::{IngestOptions, RowTransform, SchemaEvolution, TableDeclaration};
+pub use options::{IngestOptions, SchemaEvolution, TableDeclaration};
 pub use shared::IngestCounters;
 pub use verify::TableVerification;
 pub use verify_folder::verify_folder;

@@ -1,15 +1,11 @@
 //! What an owner declares about a folder and its tables.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
-use tidegate_core::Error;
-use tidegate_query::ColumnStamp;
+use tidegate_query::{ColumnStamp, RowTransform};
 
 use crate::delta::{CompactionOptions, PartitionBy, WriterOptions};
 use crate::write_ahead_log::LogOptions;
@@ -97,14 +93,4 @@ pub enum SchemaEvolution {
     Strict,
     /// It may add nullable columns.
     AddColumns,
-}
-
-/// Computes the rows of a table from those of a body.
-#[async_trait]
-pub trait RowTransform: Send + Sync + Debug {
-    /// The rows of the table for `rows`. Each batch of a body is transformed by itself.
-    ///
-    /// # Errors
-    /// `InvalidArguments` when the rows do not fit the transform.
-    async fn transform(&self, rows: RecordBatch) -> Result<Vec<RecordBatch>, Error>;
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema};
 use tidegate_core::{AllowedNames, DatabaseTenants};
-use tidegate_engines::Engine;
+use tidegate_engines::{Engine, RowSelect};
 use tidegate_ingest::delta::PartitionBy;
-use tidegate_ingest::{RowTransform, SchemaEvolution, TableDeclaration};
+use tidegate_ingest::{SchemaEvolution, TableDeclaration};
 use tidegate_query::{
-    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, IngestTarget, NodeMemory,
+    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, RowTransform,
 };
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
@@ -20,7 +20,7 @@ use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::quantities::OneOrMany;
 use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
-use crate::ingest::{IngestFolders, OpenedTables, SelectTransform};
+use crate::ingest::{IngestFolders, OpenedTables};
 use crate::node::NodeState;
 
 const NOT_NULL: &str = "not null";
@@ -140,7 +140,7 @@ fn build_declaration(table: &TableConfig, engine: &Engine, problems: &Problems) 
             "needs a partition by time, such as partition_by: [day(time)], because rows are removed with their files";
         problems.add("retention", message);
     }
-    let transform = table.transform.as_ref().and_then(|sql| match SelectTransform::parse(sql, engine) {
+    let transform = table.transform.as_ref().and_then(|sql| match RowSelect::parse(sql, engine) {
         Ok(transform) => Some(Arc::new(transform) as Arc<dyn RowTransform>),
         Err(error) => {
             problems.add("transform", error.to_string());

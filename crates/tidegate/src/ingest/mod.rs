@@ -1,10 +1,8 @@
 //! Tables that take rows, as the databases of a node.
 
 mod folders;
-mod select_transform;
 mod table_source;
 mod target;
 
 pub(crate) use folders::{DeclaredTables, FolderUse, IngestFolders, OpenedTables};
-pub(crate) use select_transform::SelectTransform;
 pub(crate) use target::FolderTarget;
