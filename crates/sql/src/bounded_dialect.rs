@@ -38,8 +38,8 @@ pub(crate) struct BoundedDialect {
 impl BoundedDialect {
     pub(crate) fn new(dialect: SqlDialect, tokens: &[TokenWithSpan]) -> Self {
         let left = tokens.len().saturating_mul(EXPRESSIONS_PER_TOKEN_MAX).saturating_add(EXPRESSION_BUDGET_MIN);
-        let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(is_lambda_function);
-        let nests_joins = dialect != SqlDialect::Sqlite && can_nest_joins(tokens);
+        let reads_lambdas = dialect.is_embedded() && tokens.iter().any(is_lambda_function);
+        let nests_joins = dialect.has_postgres_grammar() && can_nest_joins(tokens);
         let expressions_left = Cell::new(left);
         Self { grammar: dialect.parser_dialect(), dialect, expressions_left, nests_joins, reads_lambdas }
     }
@@ -91,7 +91,7 @@ macro_rules! forward_to_grammar {
 macro_rules! also_supported_by_embedded_engine {
     ($($method:ident),+ $(,)?) => {
         $(fn $method(&self) -> bool {
-            self.dialect == SqlDialect::DataFusion || self.grammar.$method()
+            self.dialect.is_embedded() || self.grammar.$method()
         })+
     };
 }
@@ -132,7 +132,7 @@ impl Dialect for BoundedDialect {
     }
 
     fn supports_bitwise_shift_operators(&self) -> bool {
-        self.dialect == SqlDialect::Sqlite || self.grammar.supports_bitwise_shift_operators()
+        !self.dialect.has_postgres_grammar() || self.grammar.supports_bitwise_shift_operators()
     }
 
     also_supported_by_embedded_engine! {
@@ -152,7 +152,7 @@ impl Dialect for BoundedDialect {
     /// In the embedded engine the name of an argument is a name: parsing an expression in its place doubles the work
     /// with each nested call.
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
-        self.dialect != SqlDialect::DataFusion && self.grammar.supports_named_fn_args_with_expr_name()
+        !self.dialect.is_embedded() && self.grammar.supports_named_fn_args_with_expr_name()
     }
 
     forward_to_grammar! {

@@ -53,7 +53,7 @@ pub(crate) fn canonicalize(
     };
     let mut run = operators::OperatorRun::default();
     for (token, source) in pair_with_sources(sql, tokens) {
-        if dialect == SqlDialect::Postgres && run.add_if_operator(&token, source) {
+        if dialect.is_postgres() && run.add_if_operator(&token, source) {
             continue;
         }
         canonicalizer.add_operators(&mut run)?;
@@ -188,7 +188,7 @@ impl Canonicalizer {
         if !(starts && is_name) {
             return Err(ambiguous_token_error(source));
         }
-        if word.keyword == Keyword::TABLE && self.dialect == SqlDialect::Postgres && self.begins_a_query() {
+        if word.keyword == Keyword::TABLE && self.dialect.is_postgres() && self.begins_a_query() {
             // `TABLE name` is short for `SELECT * FROM name`; the parser drops the quotation marks of the name.
             self.push(Token::make_keyword("SELECT"), span, "SELECT".to_owned());
             self.gap_before = TokenGap::Space;
@@ -215,14 +215,14 @@ impl Canonicalizer {
             (Some(Token::Word(u)), Some(Token::Ampersand)) => u.value.eq_ignore_ascii_case("u"),
             _ => false,
         };
-        if is_marked && self.gap_before == TokenGap::Nothing && self.dialect == SqlDialect::Postgres {
+        if is_marked && self.gap_before == TokenGap::Nothing && self.dialect.is_postgres() {
             return Err(omitted_clauses::unicode_name_error());
         }
         Ok(())
     }
 
     fn continues_a_string(&self) -> bool {
-        self.dialect == SqlDialect::Postgres && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
+        self.dialect.is_postgres() && matches!(self.token_from_end(0), Some(Token::SingleQuotedString(_)))
     }
 
     fn extend_string(&mut self, more: &str) {
@@ -240,7 +240,7 @@ impl Canonicalizer {
     }
 
     fn add_national_string(&mut self, value: String, span: Span) -> Result<(), Error> {
-        if self.dialect != SqlDialect::Postgres || value.contains('\\') {
+        if !self.dialect.is_postgres() || value.contains('\\') {
             return Err(refusal_error("the string N'…'", "it is ambiguous", "Leave out the N."));
         }
         let text = format!("N'{}'", value.replace('\'', "''"));
@@ -267,7 +267,7 @@ impl Canonicalizer {
             return Err(Error::new(ErrorKind::InvalidArguments, message)
                 .with_hint("Write placeholders as $1, $2, … in the order of the parameters."));
         }
-        let mark = if self.dialect == SqlDialect::Sqlite { '?' } else { '$' };
+        let mark = self.dialect.placeholder_mark();
         self.push(Token::Placeholder(format!("${number}")), span, format!("{mark}{number}"));
         Ok(())
     }
@@ -301,7 +301,7 @@ fn checked_source<'a>(token: &Token, source: &'a str) -> Option<&'a str> {
 
 fn quote_string(value: &str, dialect: SqlDialect) -> String {
     let doubled = value.replace('\'', "''");
-    if dialect == SqlDialect::Postgres && doubled.contains('\\') {
+    if dialect.is_postgres() && doubled.contains('\\') {
         // Independent of the server setting standard_conforming_strings.
         return format!("E'{}'", doubled.replace('\\', "\\\\"));
     }

@@ -15,32 +15,89 @@ pub enum SqlDialect {
 }
 
 impl SqlDialect {
+    /// The value of this dialect. All questions about a dialect are answered here, so that a new one is a parameter, and the
+    /// compiler reports each question.
+    fn choose<T>(self, data_fusion: T, postgres: T, sqlite: T) -> T {
+        match self {
+            Self::DataFusion => data_fusion,
+            Self::Postgres => postgres,
+            Self::Sqlite => sqlite,
+        }
+    }
+
     /// The dialect of the parser.
     pub fn parser_dialect(self) -> &'static dyn Dialect {
-        static POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
-        static SQLITE: SQLiteDialect = SQLiteDialect {};
-        match self {
-            Self::DataFusion | Self::Postgres => &POSTGRES,
-            Self::Sqlite => &SQLITE,
-        }
+        self.choose::<&'static dyn Dialect>(&PostgreSqlDialect {}, &PostgreSqlDialect {}, &SQLiteDialect {})
     }
 
     /// The name in texts for callers.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::DataFusion => "PostgreSQL (embedded engine)",
-            Self::Postgres => "PostgreSQL",
-            Self::Sqlite => "SQLite",
-        }
+        self.choose("PostgreSQL (embedded engine)", "PostgreSQL", "SQLite")
     }
 
     /// The name for programs: in the configuration and between nodes.
     pub fn key(self) -> &'static str {
-        match self {
-            Self::DataFusion => "datafusion",
-            Self::Postgres => "postgres",
-            Self::Sqlite => "sqlite",
-        }
+        self.choose("datafusion", "postgres", "sqlite")
+    }
+
+    /// Whether the embedded engine runs the statement by its AST, and no server reads its text.
+    pub fn is_embedded(self) -> bool {
+        self.choose(true, false, false)
+    }
+
+    /// Whether a server of PostgreSQL reads the text, with all of its syntax.
+    pub fn is_postgres(self) -> bool {
+        self.choose(false, true, false)
+    }
+
+    /// Whether the grammar of the parser is PostgreSQL's.
+    pub fn has_postgres_grammar(self) -> bool {
+        self.choose(true, true, false)
+    }
+
+    /// Whether the AST has all clauses of the text. Of PostgreSQL's SQL, the parser drops some.
+    pub fn has_complete_ast(self) -> bool {
+        self.choose(true, false, true)
+    }
+
+    /// Whether values have the type of their column. In SQLite, each value has its own.
+    pub fn has_typed_columns(self) -> bool {
+        self.choose(true, true, false)
+    }
+
+    /// Whether GLOB distinguishes upper and lower case, and LIKE does not.
+    pub fn has_glob(self) -> bool {
+        self.choose(false, false, true)
+    }
+
+    /// Whether OFFSET stands behind LIMIT only.
+    pub fn offset_needs_limit(self) -> bool {
+        self.choose(false, false, true)
+    }
+
+    /// Whether a column that is not grouped may stand beside aggregates; its value is that of any row.
+    pub fn has_bare_columns(self) -> bool {
+        self.choose(false, false, true)
+    }
+
+    /// Whether `min` and `max` with several arguments are scalar functions.
+    pub fn has_scalar_min_max(self) -> bool {
+        self.choose(false, false, true)
+    }
+
+    /// Whether names that differ in the case of ASCII letters only are the same.
+    pub fn ignores_case(self) -> bool {
+        self.choose(false, false, true)
+    }
+
+    /// Whether the statement of a declared tool may write.
+    pub fn can_write(self) -> bool {
+        self.choose(false, true, false)
+    }
+
+    /// What stands before the number of a placeholder.
+    pub fn placeholder_mark(self) -> char {
+        self.choose('$', '$', '?')
     }
 
     /// The quotation mark of identifiers.
@@ -48,10 +105,12 @@ impl SqlDialect {
     /// SQLite reads an unknown name between double quotes as a string, so that a misspelled or dropped name would
     /// return its own letters. Backquotes have no such fallback.
     pub fn identifier_quote(self) -> char {
-        match self {
-            Self::DataFusion | Self::Postgres => '"',
-            Self::Sqlite => '`',
-        }
+        self.choose('"', '"', '`')
+    }
+
+    /// Whether `quote` is a quotation mark of identifiers. SQLite reads both.
+    pub fn reads_quote(self, quote: char) -> bool {
+        quote == self.identifier_quote() || self.choose(false, false, true)
     }
 
     /// Quotes `identifier`, whatever it contains.
@@ -74,7 +133,7 @@ impl SqlDialect {
     /// `archive.orders` is a table of the schema `archive`. A part with a dot or a quotation mark is in double quotes:
     /// `"2013.csv"`, `archive."the.dot"`. In other dialects each name is one part.
     pub fn table_parts(self, name: &str) -> Vec<String> {
-        if self == Self::DataFusion {
+        if self.is_embedded() {
             return vec![name.to_owned()];
         }
         let mut parts = Vec::new();
@@ -101,7 +160,7 @@ impl SqlDialect {
     /// Joins the parts of a table name: the inverse of [`SqlDialect::table_parts`].
     pub fn table_name(self, parts: &[&str]) -> String {
         let listed = |part: &&str| {
-            let is_plain = self == Self::DataFusion || !(part.is_empty() || part.contains(['.', '"']));
+            let is_plain = self.is_embedded() || !(part.is_empty() || part.contains(['.', '"']));
             if is_plain { (*part).to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
         };
         parts.iter().map(listed).collect::<Vec<_>>().join(".")

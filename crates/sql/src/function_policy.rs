@@ -55,7 +55,7 @@ pub(crate) fn function_refusal(schema: Option<&str>, name: &str, dialect: SqlDia
 
 /// The reason for refusing the field `name` (in lower case) of a value, which may be a call of a function.
 pub(crate) fn field_refusal(name: &str, dialect: SqlDialect) -> Option<&'static str> {
-    if dialect == SqlDialect::Postgres { postgres::field_refusal(name) } else { None }
+    if dialect.is_postgres() { postgres::field_refusal(name) } else { None }
 }
 
 /// The reason for refusing the table `name` (in lower case): some tables are functions.

@@ -15,9 +15,7 @@ impl Statement {
     /// # Errors
     /// `InvalidArguments` when the text has no form that such a server certainly reads in the same way.
     pub fn text_for_server(&self, quote: char, has_standard_texts: bool) -> Result<String, Error> {
-        // SQLite itself reads both quotation marks.
-        let is_same_quote = quote == self.dialect().identifier_quote() || self.dialect() == SqlDialect::Sqlite;
-        if is_same_quote && has_standard_texts {
+        if self.dialect().reads_quote(quote) && has_standard_texts {
             return Ok(self.text().to_owned());
         }
         if !['"', '`'].contains(&quote) {

@@ -33,7 +33,7 @@ pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Sta
     }
     match parse_tokens(tokens, parse_single_statement, sql, dialect) {
         Ok(Some(mut statement @ ast::Statement::Query(_))) => {
-            if dialect == SqlDialect::DataFusion {
+            if dialect.is_embedded() {
                 parenthesize_signed_operands(&mut statement);
             }
             Ok(statement)
@@ -51,7 +51,7 @@ pub(crate) fn parse_statement(sql: &str, dialect: SqlDialect) -> Result<ast::Sta
 
 /// Returns the refusal of a clause of PostgreSQL that the embedded engine does not support, if `sql` has one.
 fn clause_refusal(sql: &str, dialect: SqlDialect) -> Option<Error> {
-    if dialect != SqlDialect::DataFusion {
+    if !dialect.is_embedded() {
         return None;
     }
     canonical_tokens::clause_refusal(&tokenize(sql, dialect, EscapeHandling::Resolved).ok()?)
@@ -152,7 +152,7 @@ fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSp
         SqlDialect::Postgres | SqlDialect::Sqlite => {
             let pieces = canonical_tokens::canonicalize(sql, tokens, dialect)?;
             let tokens: Vec<TokenWithSpan> = pieces.into_iter().map(|piece| piece.token).collect();
-            if dialect == SqlDialect::Sqlite {
+            if !dialect.has_postgres_grammar() {
                 return Ok(tokens);
             }
             // Some rewrites search each parenthesis, which is slow for unlimited nesting.
@@ -174,7 +174,7 @@ fn without_unsupported_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan>
 /// # Errors
 /// `InvalidArguments` if the parser did not receive a clause.
 pub(crate) fn check_complete_ast(sql: &str, dialect: SqlDialect) -> Result<(), Error> {
-    if dialect != SqlDialect::Postgres {
+    if dialect.has_complete_ast() {
         return Ok(());
     }
     let tokens = tokenize(sql, dialect, EscapeHandling::Resolved)?;

@@ -103,7 +103,7 @@ impl Visitor for PolicyVisitor {
         match factor {
             // The parser reads `ONLY t` as the table `only` with an alias.
             TableFactor::Table { name, alias, args, .. }
-                if self.dialect == SqlDialect::DataFusion
+                if self.dialect.is_embedded()
                     && is_only_keyword(name)
                     && (args.is_some() || alias.as_ref().is_some_and(|alias| !alias.explicit)) =>
             {
@@ -115,14 +115,14 @@ impl Visitor for PolicyVisitor {
             }
             TableFactor::Function { name, .. } => self.check_table_function(name),
             TableFactor::TableFunction { expr: Expr::Function(Function { name, .. }), .. }
-                if self.dialect != SqlDialect::Postgres =>
+                if !self.dialect.is_postgres() =>
             {
                 self.check_table_function(name)
             }
             TableFactor::TableFunction { .. } => self.refuse_table_function("table"),
             // PostgreSQL's own table functions, which read only their arguments.
-            TableFactor::JsonTable { .. } if self.dialect == SqlDialect::Postgres => self.record_function("json_table"),
-            TableFactor::XmlTable { .. } if self.dialect == SqlDialect::Postgres => self.record_function("xmltable"),
+            TableFactor::JsonTable { .. } if self.dialect.is_postgres() => self.record_function("json_table"),
+            TableFactor::XmlTable { .. } if self.dialect.is_postgres() => self.record_function("xmltable"),
             TableFactor::JsonTable { .. } => self.refuse_table_function("json_table"),
             TableFactor::OpenJsonTable { .. } => self.refuse_table_function("openjson"),
             TableFactor::XmlTable { .. } => self.refuse_table_function("xmltable"),
@@ -150,8 +150,7 @@ impl Visitor for PolicyVisitor {
             Expr::Function(Function { name, .. }) => self.check_function(name),
             // With FROM or FOR, PostgreSQL calls its own function.
             Expr::Substring { special, substring_from, substring_for, .. }
-                if self.dialect == SqlDialect::Postgres
-                    && (*special || substring_from.is_none() && substring_for.is_none()) =>
+                if self.dialect.is_postgres() && (*special || substring_from.is_none() && substring_for.is_none()) =>
             {
                 self.record_function("substring")
             }
@@ -227,7 +226,7 @@ impl PolicyVisitor {
 
     /// In place of a name, some systems write a file in single quotes.
     fn check_table_name(&self, parts: &[&Ident]) -> ControlFlow<Error> {
-        let is_file = |part: &&&Ident| self.dialect == SqlDialect::DataFusion && looks_like_file_name(part);
+        let is_file = |part: &&&Ident| self.dialect.is_embedded() && looks_like_file_name(part);
         if let Some(file) = parts.iter().find(is_file) {
             return refuse(&format!("reading the file {file}"), TABLES_ONLY_REASON, CATALOG_HINT);
         }
@@ -250,7 +249,7 @@ impl PolicyVisitor {
             return refuse(&format!("the function {name}"), reason, "Leave it out.");
         }
         // Internal functions of the embedded engine have such names.
-        if self.dialect == SqlDialect::DataFusion && last.ends_with('*') {
+        if self.dialect.is_embedded() && last.ends_with('*') {
             return refuse(&format!("the function {name}"), "no function has such a name", "Leave the * out.");
         }
         self.record_function(last)
@@ -275,7 +274,7 @@ impl PolicyVisitor {
     }
 
     fn refuse_table_function(&self, name: &str) -> ControlFlow<Error> {
-        if self.dialect == SqlDialect::Postgres {
+        if self.dialect.is_postgres() {
             let part = format!("{} in FROM", name.to_uppercase());
             return refuse(&part, "PostgreSQL has no such syntax", "Write the function itself: FROM name(…).");
         }

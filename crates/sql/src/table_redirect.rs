@@ -8,7 +8,6 @@ use sqlparser::ast::{
 };
 use tidegate_core::Error;
 
-use crate::dialect::SqlDialect;
 use crate::parse;
 use crate::statement::Statement;
 
@@ -43,7 +42,7 @@ impl Statement {
     }
 
     fn with_redirects(&self, locate: Locate<'_>) -> Result<Option<Self>, Error> {
-        if self.dialect() == SqlDialect::Postgres {
+        if !self.dialect().has_complete_ast() {
             return Err(Error::internal("the AST of PostgreSQL's SQL may lack clauses, so it cannot be rewritten"));
         }
         let Some(mut ast) = self.ast().cloned() else { return Ok(None) };

@@ -181,7 +181,7 @@ pub fn name_placeholders(sql: &str, dialect: SqlDialect, names: &[String]) -> Re
 
 fn tokenize_with_placeholders(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
     let tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
-    Ok(if dialect == SqlDialect::DataFusion { canonical_tokens::mark_placeholders(tokens) } else { tokens })
+    Ok(if dialect.is_embedded() { canonical_tokens::mark_placeholders(tokens) } else { tokens })
 }
 
 /// The name at the beginning of `tokens`, and the number of its tokens.

@@ -118,7 +118,7 @@ impl PlaceholderWriter<'_> {
             }
             TemplateValue::CallerAttribute(values) => {
                 // The embedded engine needs a type when the statement is planned, before the caller is known.
-                let cast = (self.dialect == SqlDialect::DataFusion).then_some("VARCHAR");
+                let cast = self.dialect.is_embedded().then_some("VARCHAR");
                 (values, cast, cast)
             }
         };
@@ -126,7 +126,7 @@ impl PlaceholderWriter<'_> {
             ListForm::NullTest => {
                 let first = values.into_iter().next().unwrap_or(Parameter::Null);
                 // PostgreSQL cannot infer a type from IS NULL.
-                let cast = array_cast.or((self.dialect != SqlDialect::Sqlite).then_some("VARCHAR"));
+                let cast = array_cast.or(self.dialect.has_typed_columns().then_some("VARCHAR"));
                 Ok(self.bind(first, cast))
             }
             ListForm::Values | ListForm::Operand if values.is_empty() => Ok(self.bind(Parameter::Null, value_cast)),

@@ -17,7 +17,7 @@ use crate::refusal::{self, refusal_error};
 ///
 /// The embedded engine runs the AST itself, so there the statement policy is sufficient.
 pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect: SqlDialect) -> Result<(), Error> {
-    if dialect == SqlDialect::DataFusion {
+    if dialect.is_embedded() {
         return Ok(());
     }
     let tokens: Vec<&Token> = tokens.collect();
@@ -29,7 +29,7 @@ pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect:
             check_call(word, preceding_schema(&tokens[..index]), dialect)?;
         }
         let is_only_a_name = word.quote_style.is_some() || before.is_some_and(introduces_name);
-        if dialect == SqlDialect::Postgres && !is_only_a_name {
+        if dialect.is_postgres() && !is_only_a_name {
             check_reserved_word(word, after)?;
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn time_conditions(
     dialect: SqlDialect,
     range: TimeRange,
 ) -> impl Iterator<Item = QueryCondition> {
-    let has_times = dialect != SqlDialect::Sqlite && matches!(kind, FieldKind::Moment | FieldKind::LocalTime);
+    let has_times = dialect.has_typed_columns() && matches!(kind, FieldKind::Moment | FieldKind::LocalTime);
     let is_time = |time: &i64| *time > NO_TIME && *time < i64::MAX - NANOS_PER_MICROSECOND;
     let start = range.start.map(floor_microseconds).filter(is_time);
     let end = range.end.filter(is_time).map(ceil_microseconds);

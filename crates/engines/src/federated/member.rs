@@ -38,7 +38,7 @@ impl Member {
     /// Whether statements are planned by our engine, in this process or in a node. A Flight SQL server with the same
     /// dialect may be another program.
     pub(super) fn is_own_engine(&self) -> bool {
-        self.dialect() == SqlDialect::DataFusion
+        self.dialect().is_embedded()
             && match self {
                 Self::Database(database) => database.kind() != DatabaseKind::FlightSql,
                 Self::Node(_) => true,

@@ -8,7 +8,7 @@ use crate::request::{OutputOptions, OverflowPolicy, QueryRequest};
 use tidegate_core::{CallerIdentity, Error};
 use tidegate_results::{CacheKey, StoredResult};
 use tidegate_runtime::{AnswerMeta, Job, ReplySender};
-use tidegate_sql::{SqlDialect, Statement};
+use tidegate_sql::Statement;
 
 impl Executor {
     /// The key to cache the answer under, unless it must not be reused, and an earlier answer that is still valid.
@@ -59,7 +59,7 @@ fn statement_cache_key(statement: &Statement, database: &str, version: u64, shap
     let principal = job.principal();
     // The text is rendered from the AST, so that whitespace and comments do not matter. The AST of PostgreSQL's SQL may
     // lack clauses, and its text has no comments.
-    let ast = statement.ast().filter(|_| statement.dialect() != SqlDialect::Postgres);
+    let ast = statement.ast().filter(|_| statement.dialect().has_complete_ast());
     let text = ast.map_or_else(|| statement.text().to_owned(), ToString::to_string);
     let owner = CallerIdentity::from_caller(job.caller()).to_text();
     let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();

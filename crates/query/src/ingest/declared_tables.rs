@@ -76,9 +76,8 @@ impl DeclaredTables {
 }
 
 fn is_same_name(dialect: SqlDialect, one: &str, other: &str) -> bool {
-    let is_same_part = |(one, other): (&String, &String)| match dialect {
-        SqlDialect::Sqlite => one.eq_ignore_ascii_case(other),
-        SqlDialect::DataFusion | SqlDialect::Postgres => one == other,
+    let is_same_part = |(one, other): (&String, &String)| {
+        if dialect.ignores_case() { one.eq_ignore_ascii_case(other) } else { one == other }
     };
     let (one, other) = (dialect.table_parts(one), dialect.table_parts(other));
     one.len() == other.len() && one.iter().zip(&other).all(is_same_part)

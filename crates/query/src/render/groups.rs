@@ -108,7 +108,7 @@ impl QueryRenderer {
                     );
                     self.add_violation(&path, message);
                 }
-                (Selection::Expression(_), Some(expr)) if self.dialect == SqlDialect::Sqlite => {
+                (Selection::Expression(_), Some(expr)) if self.dialect.has_bare_columns() => {
                     if let Some(column) = ExpressionGroups::inspect(expr, group_by, self.dialect).ungrouped {
                         let message = format!(
                             "the column {column} is neither grouped nor aggregated; add it to group_by or aggregate it"
@@ -149,8 +149,7 @@ impl<'a> ExpressionGroups<'a> {
         let Expr::Function(Function { name, args, over: None, .. }) = expr else { return false };
         let name = name.to_string().to_lowercase();
         let arguments = if let FunctionArguments::List(list) = args { list.args.len() } else { 0 };
-        // With several arguments, SQLite's min and max are scalar functions.
-        let is_scalar = self.dialect == SqlDialect::Sqlite && arguments != 1 && matches!(&*name, "min" | "max");
+        let is_scalar = self.dialect.has_scalar_min_max() && arguments != 1 && matches!(&*name, "min" | "max");
         AGGREGATES.contains(&&*name) && !is_scalar
     }
 }

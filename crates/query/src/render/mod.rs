@@ -22,7 +22,7 @@ use self::scope::TableScope;
 use crate::database::Database;
 use crate::spec::{AggregateFunction, GroupKey, NamedExpression, QuerySpec, Selection, SortKey};
 use tidegate_core::{Error, Principal};
-use tidegate_sql::{Parameter, SqlDialect, Statement, StatementCache};
+use tidegate_sql::{Parameter, Statement, StatementCache};
 
 impl QuerySpec {
     /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
@@ -97,8 +97,7 @@ impl QueryRenderer {
             ..empty_select()
         };
         let offset = (spec.offset > 0).then_some(spec.offset);
-        // SQLite has no OFFSET without LIMIT.
-        let unlimited = offset.filter(|_| self.dialect == SqlDialect::Sqlite).map(|_| i64::MAX.unsigned_abs());
+        let unlimited = offset.filter(|_| self.dialect.offset_needs_limit()).map(|_| i64::MAX.unsigned_abs());
         let limit = statement_limit(spec).or(unlimited);
         build::build_query(select, order_by, limit.map(number), offset.map(number))
     }

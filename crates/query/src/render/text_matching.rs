@@ -18,7 +18,7 @@ pub(super) fn build_pattern(operator: ComparisonOperator, value: &Parameter, dia
         ComparisonOperator::StartsWith => format!("{}%", escape_wildcards(text)),
         _ => text.clone(),
     };
-    let is_glob = dialect == SqlDialect::Sqlite && operator != ComparisonOperator::Ilike;
+    let is_glob = dialect.has_glob() && operator != ComparisonOperator::Ilike;
     Parameter::Text(if is_glob { like_to_glob(&like) } else { like })
 }
 

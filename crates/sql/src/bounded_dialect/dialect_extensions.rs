@@ -15,7 +15,7 @@ type ParsedExpr = Option<Result<Expr, ParserError>>;
 
 /// Parses an expression that begins at the next word, if it is an extension.
 pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<'_>) -> ParsedExpr {
-    if dialect == SqlDialect::Sqlite {
+    if !dialect.has_postgres_grammar() {
         return None;
     }
     if let Some(op) = peek_prefix_operator(parser) {
@@ -27,14 +27,14 @@ pub(super) fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &
     let after = &parser.peek_nth_token_ref(1).token;
     // The grammars have forms of their own for these functions, which PostgreSQL finds by name. The second argument of
     // `convert` would be a type.
-    if dialect == SqlDialect::Postgres && is_plain_function(word.keyword) && *after == Token::LParen {
+    if dialect.is_postgres() && is_plain_function(word.keyword) && *after == Token::LParen {
         parser.advance_token();
         return Some(parser.parse_function(ObjectName::from(vec![Ident::new(word.value)])));
     }
     // `inet '10.0.0.1'`: a string of any type. The embedded engine has these types only, beside those of the grammar.
     let is_type = match dialect {
         SqlDialect::Postgres => word.keyword == Keyword::NoKeyword,
-        _ => ["jsonpath", "name"].iter().any(|name| is_word(&word, name)),
+        SqlDialect::DataFusion | SqlDialect::Sqlite => ["jsonpath", "name"].iter().any(|name| is_word(&word, name)),
     };
     if is_type && matches!(after, Token::SingleQuotedString(_)) {
         parser.advance_token();
@@ -73,18 +73,18 @@ fn peek_prefix_operator(parser: &Parser<'_>) -> Option<UnaryOperator> {
 /// The precedence of the next operator, if it is an extension.
 pub(super) fn next_precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Option<Precedence> {
     // PostgreSQL reads operators of patterns as it reads `||`, unlike LIKE.
-    if dialect != SqlDialect::Sqlite && is_pattern_operator(&parser.peek_nth_token_ref(0).token) {
+    if dialect.has_postgres_grammar() && is_pattern_operator(&parser.peek_nth_token_ref(0).token) {
         return Some(Precedence::PgOther);
     }
     let word = peek_unquoted_word(parser, 0)?;
     if is_word(word, "ISNULL") {
         return Some(Precedence::Is);
     }
-    if dialect == SqlDialect::DataFusion {
+    if dialect.is_embedded() {
         return None;
     }
     let negated = usize::from(word.keyword == Keyword::NOT);
-    let is_glob = dialect == SqlDialect::Sqlite && is_word(peek_unquoted_word(parser, negated)?, "GLOB");
+    let is_glob = dialect.has_glob() && is_word(peek_unquoted_word(parser, negated)?, "GLOB");
     is_glob.then_some(Precedence::Like)
 }
 

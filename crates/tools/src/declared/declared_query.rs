@@ -40,7 +40,7 @@ impl DeclaredQuery {
     }
 
     pub(super) fn in_transaction(self, transaction: Arc<Transaction>) -> Result<Self, Vec<DeclarationProblem>> {
-        if transaction.writes && self.database.dialect() != SqlDialect::Postgres {
+        if transaction.writes && !self.database.dialect().can_write() {
             let message = format!("the database {} is read-only", self.database.name());
             return Err(vec![DeclarationProblem::new(
                 "transaction.writes",

@@ -1,7 +1,7 @@
 //! The statement that reads the rows of a source. It may return more rows than match, because each row is checked again.
 
 use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
-use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_sql::Parameter;
 
 use super::scan::{RowRange, SourceSearch};
 use crate::log_sources::ResolvedSource;
@@ -59,8 +59,8 @@ pub(super) fn selection_filters(input: &SourceSearch<'_>) -> Vec<QueryCondition>
         }
         let Some((_, column)) = search.set.fields(source).find(|(name, _)| *name == field) else { continue };
         // In SQLite, an integer in a column without a type is no text, although its display form may be equal.
-        let is_sqlite = source.database.dialect() == SqlDialect::Sqlite;
-        if column.kind != FieldKind::Text || is_sqlite && !has_text_affinity(&column.type_name) {
+        let has_type = source.database.dialect().has_typed_columns();
+        if column.kind != FieldKind::Text || !has_type && !has_text_affinity(&column.type_name) {
             continue;
         }
         let list = values_sorted.into_iter().map(|value| Parameter::Text(value.to_owned())).collect();

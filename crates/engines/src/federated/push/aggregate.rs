@@ -4,7 +4,6 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Cast};
 use datafusion::logical_expr::{Aggregate, Expr};
 use tidegate_pgsql::PART_DIGEST;
-use tidegate_sql::SqlDialect;
 
 use super::comparison::ComparisonSemantics;
 use super::expression::ColumnLookup;
@@ -85,7 +84,7 @@ impl Translator {
         let [argument] = params.args.as_slice() else { return None };
         if let ("sum", false, Some(product)) = (func.name(), params.distinct, self.translate_product(argument, terms)) {
             let sum = format!("SUM({product}){filter}");
-            return Some(if self.dialect() == SqlDialect::Postgres { self.write_cast(&sum, "NUMERIC") } else { sum });
+            return Some(if self.dialect().is_postgres() { self.write_cast(&sum, "NUMERIC") } else { sum });
         }
         if func.name() == "count" {
             return Some(format!("{}{filter}", self.translate_count(argument, params.distinct, terms)?));
@@ -156,10 +155,7 @@ impl Translator {
 
     /// Casts `sql` to the type that it has here. Values of SQLite have their own types already.
     fn write_cast(&self, sql: &str, name: &str) -> String {
-        match self.dialect() {
-            SqlDialect::Sqlite => sql.to_owned(),
-            SqlDialect::DataFusion | SqlDialect::Postgres => format!("CAST({sql} AS {name})"),
-        }
+        if self.dialect().has_typed_columns() { format!("CAST({sql} AS {name})") } else { sql.to_owned() }
     }
 }
 

@@ -4,7 +4,6 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
-use tidegate_sql::SqlDialect;
 
 use super::expression::ColumnLookup;
 use super::query_builder::SqlColumn;
@@ -35,7 +34,7 @@ impl Translator {
     fn translate_factor(&self, factor: &Expr, terms: ColumnLookup<'_>) -> Option<String> {
         match factor {
             // Numerics of PostgreSQL may be NaN.
-            Expr::Column(column) if self.dialect() == SqlDialect::DataFusion => terms(column)
+            Expr::Column(column) if self.dialect().is_embedded() => terms(column)
                 .filter(|term| matches!(term.field.data_type(), DataType::Decimal128(..)))
                 .map(|term| term.sql),
             Expr::Cast(Cast { expr, field }) => {
@@ -48,7 +47,7 @@ impl Translator {
                     }
                     part => (self.translate_part(part, terms)?, true),
                 };
-                let has_numerics = matches!(self.dialect(), SqlDialect::DataFusion | SqlDialect::Postgres);
+                let has_numerics = self.dialect().has_typed_columns();
                 (is_whole && has_numerics).then(|| format!("CAST({sql} AS NUMERIC({precision}, 0))"))
             }
             _ => None,
@@ -75,7 +74,7 @@ impl Translator {
     }
 
     fn write_number_cast(&self, term: &SqlColumn, to: &DataType) -> Option<String> {
-        if self.dialect() != SqlDialect::DataFusion {
+        if !self.dialect().is_embedded() {
             return None;
         }
         let from = term.field.data_type();

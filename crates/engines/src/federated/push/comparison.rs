@@ -47,7 +47,7 @@ pub(crate) fn selected_type(field: &Field, dialect: SqlDialect) -> Option<&'stat
 /// describes a column of a domain by its base type.
 pub(crate) fn has_own_order(field: &Field, dialect: SqlDialect) -> bool {
     let name = field_type_name(field);
-    dialect == SqlDialect::Postgres
+    dialect.is_postgres()
         && *field.data_type() == DataType::Utf8
         && ExtensionType::from_field(field).is_none()
         && !["character", "bit"].iter().any(|start| name.starts_with(start))

@@ -5,7 +5,7 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_sql::Parameter;
 
 use super::comparison::ComparisonSemantics;
 use super::query_builder::SqlColumn;
@@ -130,10 +130,7 @@ impl Translator {
             _ => return None,
         };
         let placeholder = self.placeholder(parameter);
-        match self.dialect() {
-            SqlDialect::DataFusion => cast_to(placeholder, data_type, false),
-            SqlDialect::Postgres | SqlDialect::Sqlite => Some(placeholder),
-        }
+        if self.dialect().is_embedded() { cast_to(placeholder, data_type, false) } else { Some(placeholder) }
     }
 }
 

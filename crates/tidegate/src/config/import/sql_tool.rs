@@ -30,7 +30,7 @@ impl SqlTool<'_> {
         templates.add_all(items("templateParameters"), &subject, draft)?;
         let sql = name_parameters(&statement, self.dialect, &parameters, &mut templates)?;
         let writes = may_write(&sql, self.dialect).map_err(|error| error.to_string())?;
-        if writes && self.dialect == SqlDialect::Sqlite {
+        if writes && !self.dialect.can_write() {
             return Err("it writes, and SQLite databases are read-only here".to_owned());
         }
         let template = SqlTemplate::parse(&sql, self.dialect).map_err(|error| error.to_string())?;

@@ -95,7 +95,7 @@ fn convert_template(action: &Action<'_>, dialect: SqlDialect, templates: &mut Pa
         }
         return Ok(template.name.clone());
     }
-    let has_case = action.quote.is_some() || dialect == SqlDialect::Sqlite;
+    let has_case = action.quote.is_some() || dialect.ignores_case();
     to_identifier(input, has_case).map_err(|reason| format!("the template parameter {name} {reason}"))?;
     Ok(template.name.clone())
 }

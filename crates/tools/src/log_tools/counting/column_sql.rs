@@ -45,7 +45,7 @@ pub(super) struct ColumnSql {
 impl ColumnSql {
     /// `None` if SQL may take different values for the same.
     pub(super) fn new(dialect: SqlDialect, column: &SourceColumn) -> Option<Self> {
-        let form = if dialect == SqlDialect::Sqlite { ColumnForm::Any } else { typed_form(&column.type_name)? };
+        let form = if dialect.has_typed_columns() { typed_form(&column.type_name)? } else { ColumnForm::Any };
         Some(Self { dialect, name: dialect.quote_identifier(&column.name), form })
     }
 
@@ -54,7 +54,7 @@ impl ColumnSql {
         match (self.dialect, self.form) {
             (SqlDialect::Postgres, ColumnForm::Text) => format!("{} COLLATE \"C\"", self.name),
             (SqlDialect::Sqlite, _) => format!("{} COLLATE BINARY", self.name),
-            _ => self.name.clone(),
+            (SqlDialect::DataFusion | SqlDialect::Postgres, _) => self.name.clone(),
         }
     }
 

@@ -164,7 +164,7 @@ impl<'a> Counting<'a> {
             Some(page) => {
                 let last = matches.times.map(|(_, last)| last);
                 let range = last.map_or(request.range, |last| until(request.range, last));
-                let has_no_index = self.input.source.database.dialect() == SqlDialect::DataFusion;
+                let has_no_index = self.input.source.database.dialect().is_embedded();
                 self.read_page(page, range, has_no_index.then_some(matches)).await?
             }
             None => Vec::new(),
@@ -182,7 +182,7 @@ impl<'a> Counting<'a> {
     /// and takes as long for a comparison of each time as for the counting.
     async fn is_covered(&self) -> Result<bool, Obstacle> {
         let input = &self.input;
-        if input.rows.range.is_unbounded() || input.source.database.dialect() != SqlDialect::DataFusion {
+        if input.rows.range.is_unbounded() || !input.source.database.dialect().is_embedded() {
             return Ok(false);
         }
         let with_time = Selection::aggregate(AggregateFunction::Count, &input.source.columns.time, TIMES);
@@ -255,7 +255,7 @@ async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
     let source = input.source;
     let name = &source.columns.time;
     let dialect = source.database.dialect();
-    if dialect != SqlDialect::Sqlite {
+    if dialect.has_typed_columns() {
         let found = source.columns.columns.iter().find(|column| column.name == *name);
         return found.and_then(|column| TimeSql::timestamp(dialect, name, column.kind)).ok_or(Obstacle::NotCountable);
     }

@@ -73,9 +73,9 @@ fn compare(
             return Some(constant(false));
         }
     }
-    let uses_glob = dialect == SqlDialect::Sqlite && is_case_sensitive;
+    let uses_glob = dialect.has_glob() && is_case_sensitive;
     let pattern = if uses_glob { glob } else { like }(&folded, is_whole_text);
-    if dialect == SqlDialect::Sqlite && pattern.len() > SQLITE_PATTERN_BYTES_MAX {
+    if dialect.has_glob() && pattern.len() > SQLITE_PATTERN_BYTES_MAX {
         return None;
     }
     let mut sql = BoundExpression::default();
@@ -83,8 +83,9 @@ fn compare(
     let matches = match dialect {
         SqlDialect::Sqlite if uses_glob => format!("glob({pattern}, {text})"),
         SqlDialect::Sqlite => format!("like({pattern}, {text}, '\\')"),
-        _ if is_case_sensitive => format!("{text} LIKE {pattern}"),
-        _ => format!("{text} ILIKE {pattern}"),
+        SqlDialect::DataFusion | SqlDialect::Postgres => {
+            format!("{text} {} {pattern}", if is_case_sensitive { "LIKE" } else { "ILIKE" })
+        }
     };
     // True or false for every row, so that a negation is right.
     sql.text = format!("{} IS NOT NULL AND {text} <> '{MISSING}' AND {matches}", column.name);
@@ -94,7 +95,7 @@ fn compare(
 /// The rows where the text of `column` is ASCII, or null.
 fn is_ascii(column: &ColumnSql, dialect: SqlDialect) -> QueryCondition {
     let name = &column.name;
-    if dialect == SqlDialect::Sqlite {
+    if !dialect.has_typed_columns() {
         // Also a text with a NUL is shorter than its bytes.
         let text = format!("typeof({name}) = 'text' AND length({name}) = length(CAST({name} AS blob))");
         return plain(format!("typeof({name}) IN ('null', 'integer') OR ({text})"));

@@ -137,7 +137,7 @@ impl TimeSql {
         match &self.form {
             TimeForm::Timestamp { has_zone } => {
                 // The embedded engine may have nanoseconds in the column, and compares microseconds.
-                if self.dialect == SqlDialect::DataFusion && time % NANOS_PER_MICROSECOND != 0 {
+                if self.dialect.is_embedded() && time % NANOS_PER_MICROSECOND != 0 {
                     return None;
                 }
                 let text = format_time(ceil(NANOS_PER_MICROSECOND)?.checked_mul(NANOS_PER_MICROSECOND)?);
