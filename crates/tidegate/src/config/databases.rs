@@ -304,14 +304,14 @@ impl OpenedDatabase {
     pub(super) fn target(&self) -> Option<Arc<dyn IngestTarget>> {
         match &self.counted_target {
             Some(target) => Some(target.clone()),
-            None => self.parts.folder.as_ref()?.folder_target(),
+            None => self.declared_tables().and_then(|_| self.caller_target()),
         }
     }
 
     /// Where callers write to: the tables that take rows, or a target that refuses rows while another process writes.
     pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
         match &self.parts.folder {
-            Some(folder) => folder.caller_target(),
+            Some(folder) => folder.is_target().then(|| folder.clone() as Arc<dyn IngestTarget>),
             None => self.target(),
         }
     }

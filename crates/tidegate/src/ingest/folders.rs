@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
-use tidegate_core::private_file;
+use tidegate_core::{Error, ErrorKind, private_file};
 use tidegate_engines::TableSource;
 use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
-use tidegate_query::IngestTarget;
 use tokio::sync::Mutex;
 
 use super::table_source::{StoredTables, WrittenTables};
-use super::target::LockedTarget;
+
+/// When a caller may try again: the other process must end first.
+const LOCKED_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The open ingest folders by their real path. A folder stays open when its configuration changes, as it has one writer.
 #[derive(Debug, Default)]
@@ -37,8 +39,8 @@ pub(crate) struct OpenedTables {
 pub(crate) enum FolderUse {
     /// It takes rows.
     Writes(DeclaredTables),
-    /// It would take rows, but another process does. The target refuses them in the name of that process.
-    Locked(Arc<dyn IngestTarget>),
+    /// It would take rows, but another process does, which this refusal names.
+    Locked(Error),
     /// It only reads the tables.
     Reads,
 }
@@ -99,11 +101,10 @@ impl IngestFolders {
                 match IngestFolder::open(name, real.clone(), options).await {
                     Ok(folder) => folder,
                     Err(IngestError::Locked { folder, holder }) => {
-                        let source: Arc<dyn TableSource> = Arc::new(StoredTables::new(real, &tables));
-                        let target = LockedTarget::new(name.to_owned(), source.clone(), holder.clone());
+                        let source = Arc::new(StoredTables::new(real, &tables));
+                        let folder_use = FolderUse::Locked(locked_error(name, &holder));
                         let error = IngestError::Locked { folder, holder };
                         let warning = Some(format!("takes no rows, and may lack the latest ones: {error}"));
-                        let folder_use = FolderUse::Locked(Arc::new(target));
                         return Ok(OpenedTables { source, folder_use, warning, damage: Vec::new() });
                     }
                     Err(error) => return Err(error),
@@ -152,4 +153,11 @@ impl IngestFolders {
     pub(crate) async fn close(&self) {
         self.close_unused(&[]).await;
     }
+}
+
+/// The refusal of rows for a folder that `writer` writes, as that process describes itself.
+fn locked_error(database: &str, writer: &str) -> Error {
+    let message = format!("database {database:?} takes no rows here, because its folder is in use by {writer}");
+    let error = Error::new(ErrorKind::Unavailable, message).with_retry_after(LOCKED_RETRY_AFTER);
+    error.with_hint("Send the rows to the server that writes to the folder.")
 }

@@ -2,7 +2,5 @@
 
 mod folders;
 mod table_source;
-mod target;
 
 pub(crate) use folders::{DeclaredTables, FolderUse, IngestFolders, OpenedTables};
-pub(crate) use target::FolderTarget;

@@ -4,13 +4,19 @@ use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::Arc;
 
-use tidegate_engines::FileDatabase;
-use tidegate_query::{DatabaseKind, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX};
+use async_trait::async_trait;
+use tidegate_core::{Error, Principal};
+use tidegate_engines::{FileDatabase, TableSource};
+use tidegate_ingest::IngestFolder;
+use tidegate_query::{
+    Database, DatabaseKind, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX, WriteRequest,
+    WriteStart,
+};
 
 use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::quantities::OneOrMany;
 use crate::config::types::{DatabaseConfig, PolicyConfig, TableConfig};
-use crate::ingest::{DeclaredTables, FolderTarget, FolderUse, OpenedTables};
+use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
 
 /// The keys beside the folder, which is opened before, as it is shared by configurations.
 #[derive(Clone)]
@@ -40,17 +46,18 @@ impl ConfiguredDatabase for FolderConfig {
         // Without tables, opening the folder was a problem that is reported.
         let OpenedTables { source, folder_use, .. } = opening.folders.remove(name).ok_or_else(Vec::new)?;
         let policies = opening.row_policies(&self.policies, path)?;
-        let opened = FileDatabase::of_source(name, DatabaseKind::Ingest, source, opening.engine());
+        let opened = FileDatabase::of_source(name, DatabaseKind::Ingest, source.clone(), opening.engine());
         let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
         let files = Arc::new(opened.with_row_policies(policies));
-        let folder = IngestDatabase { files: files.clone(), folder_use, config: self.clone() };
+        let folder = IngestDatabase { files: files.clone(), source, folder_use, config: self.clone() };
         Ok((files, KindParts { folder: Some(Arc::new(folder)), ..KindParts::default() }))
     }
 }
 
-/// An open folder.
+/// An open folder, with the database that reads it.
 pub(super) struct IngestDatabase {
     files: Arc<FileDatabase>,
+    source: Arc<dyn TableSource>,
     folder_use: FolderUse,
     config: FolderConfig,
 }
@@ -61,16 +68,16 @@ impl IngestDatabase {
         self.folder_use.declared()
     }
 
-    pub(super) fn folder_target(&self) -> Option<Arc<dyn IngestTarget>> {
-        let declared = self.declared_tables()?;
-        Some(Arc::new(FolderTarget::new(declared.folder.clone(), self.files.clone())))
+    /// Whether callers may send rows, even if all are refused because another process writes.
+    pub(super) fn is_target(&self) -> bool {
+        !matches!(self.folder_use, FolderUse::Reads)
     }
 
-    /// The target, or one that refuses rows while another process writes.
-    pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
+    fn writer(&self) -> Result<&IngestFolder, Error> {
         match &self.folder_use {
-            FolderUse::Locked(refusing) => Some(refusing.clone()),
-            FolderUse::Writes(_) | FolderUse::Reads => self.folder_target(),
+            FolderUse::Writes(declared) => Ok(&declared.folder),
+            FolderUse::Locked(refusal) => Err(refusal.clone()),
+            FolderUse::Reads => Err(Error::internal("this process does not write to the folder")),
         }
     }
 
@@ -90,5 +97,47 @@ impl IngestDatabase {
             Some(if *creates_tables { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
         });
         remaining.collect()
+    }
+}
+
+tidegate_core::impl_debug!(IngestDatabase, "IngestDatabase(..)");
+
+#[async_trait]
+impl IngestTarget for IngestDatabase {
+    fn database(&self) -> &str {
+        self.files.name()
+    }
+
+    fn tables(&self) -> Vec<String> {
+        match self.writer() {
+            Ok(folder) => folder.tables(),
+            Err(_) => {
+                let stored = self.source.tables();
+                stored.tables.keys().filter(|name| !name.ends_with(REJECTS_SUFFIX)).cloned().collect()
+            }
+        }
+    }
+
+    async fn table(&self, table: &str) -> Result<IngestTable, Error> {
+        self.writer()?.table(table).await
+    }
+
+    async fn begin(&self, request: WriteRequest) -> Result<WriteStart, Error> {
+        self.writer()?.begin(request).await
+    }
+
+    fn count_rejected(&self, rows: u64) {
+        if let Ok(folder) = self.writer() {
+            folder.count_rejected(rows);
+        }
+    }
+
+    async fn drop_table(&self, table: &str) -> Result<(), Error> {
+        let folder = self.writer()?;
+        folder.drop_table(table).await?;
+        // Replaces the snapshot of the database, which keeps the files of the table.
+        self.files.catalog(&Principal::anonymous()).await?;
+        folder.delete_dropped_tables().await;
+        Ok(())
     }
 }
