@@ -199,7 +199,11 @@ fn explain_empty_database(kind: DatabaseKind) -> &'static str {
         DatabaseKind::System => "each one demands an access name that you do not have, or tables is empty",
         DatabaseKind::Network => "no node shows one to you; see its nodes below",
         DatabaseKind::FlightSql => "the server shows none; catalog may name another one",
-        _ => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
+        DatabaseKind::Federated
+        | DatabaseKind::Files
+        | DatabaseKind::Ingest
+        | DatabaseKind::Journal
+        | DatabaseKind::Other(_) => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
     }
 }
 

@@ -28,6 +28,13 @@ pub(super) fn build_text_tables(
 }
 
 fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTableOptions {
+    // Without `..`, so that the compiler reports a key that is missing here.
+    #[rustfmt::skip]
+    let TableConfig {
+        delimiter, quote, escape, quotes: _, skip_blanks, header, null, decimal: _, thousands: _, encoding, skip, ragged,
+        one_table, comment, infer, columns: column_types, format: _, pattern: _, groups: _, time_zone: _,
+        partition_by: _, retention: _, evolve: _, transform: _, stamp: _,
+    } = entry;
     let character = |member: &str, text: &Option<String>| {
         let text = text.as_ref()?;
         let byte = match text.as_str() {
@@ -45,24 +52,14 @@ fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTable
         }
         byte
     };
-    let delimiter = character("delimiter", &entry.delimiter);
-    let quote = character("quote", &entry.quote);
-    let escape = character("escape", &entry.escape);
-    let comment = character("comment", &entry.comment);
-    let encoding = entry.encoding.as_ref().and_then(|name| {
-        let encoding = TextEncoding::parse(name);
-        if encoding.is_none() {
-            let message = format!(
-                "there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …; convert files of other \
-                 encodings, such as those of DOS, to UTF-8"
-            );
-            problems.push(ConfigProblem::new(format!("{path}.encoding"), message));
-        }
-        encoding
-    });
+    let delimiter = character("delimiter", delimiter);
+    let quote = character("quote", quote);
+    let escape = character("escape", escape);
+    let comment = character("comment", comment);
+    let encoding = encoding.as_ref().and_then(|name| parse_encoding(name, path, problems));
     let numbers = number_format(entry, path, problems);
     let mut columns = BTreeMap::new();
-    for (name, text) in &entry.columns.0 {
+    for (name, text) in &column_types.0 {
         match ColumnType::parse(text) {
             Ok(kind) => {
                 columns.insert(name.clone(), kind);
@@ -76,18 +73,18 @@ fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTable
         quote,
         escape,
         quotes: csv_quotes(entry, path, problems),
-        skips_blanks: entry.skip_blanks.unwrap_or_default(),
-        has_header: entry.header,
-        null: entry.null.clone().map(OneOrMany::into_vec),
+        skips_blanks: skip_blanks.unwrap_or_default(),
+        has_header: *header,
+        null: null.clone().map(OneOrMany::into_vec),
         numbers,
         encoding,
-        skip: entry.skip,
-        ragged: entry.ragged.map(|ragged| match ragged {
+        skip: *skip,
+        ragged: ragged.map(|ragged| match ragged {
             RaggedConfig::Fill => RaggedRows::Fill,
             RaggedConfig::Trim => RaggedRows::Trim,
         }),
-        one_table: entry.one_table,
-        infer: entry.infer.map(|infer| match infer {
+        one_table: *one_table,
+        infer: infer.map(|infer| match infer {
             InferConfig::Full => Inference::Full,
             InferConfig::Sample => Inference::Sample,
         }),
@@ -95,6 +92,18 @@ fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTable
         columns,
         log,
     }
+}
+
+fn parse_encoding(name: &str, path: &str, problems: &Problems) -> Option<TextEncoding> {
+    let encoding = TextEncoding::parse(name);
+    if encoding.is_none() {
+        let message = format!(
+            "there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …; convert files of other \
+             encodings, such as those of DOS, to UTF-8"
+        );
+        problems.push(ConfigProblem::new(format!("{path}.encoding"), message));
+    }
+    encoding
 }
 
 fn csv_quotes(entry: &TableConfig, path: &str, problems: &Problems) -> Option<CsvQuotes> {
