@@ -49,8 +49,6 @@ pub(super) struct OpenedDatabase {
     policies_key: Option<SecretText>,
     pub(super) database: Arc<dyn Database>,
     parts: KindParts,
-    /// Its tables that take rows, unless they are a folder, which has counters of its own.
-    counted_target: Option<Arc<CountedTarget>>,
 }
 
 /// What only databases of some kinds have.
@@ -62,8 +60,8 @@ struct KindParts {
     handlers: Option<Arc<DatabaseHandlers>>,
     /// The tables that are offered as functions.
     functions: Option<Arc<dyn FunctionSource>>,
-    /// Tables that take rows elsewhere than in a folder.
-    target: Option<Arc<dyn IngestTarget>>,
+    /// Tables that take rows elsewhere than in a folder, which has counters of its own.
+    target: Option<Arc<CountedTarget>>,
     folder: Option<Arc<IngestDatabase>>,
     /// The content of the files of its TLS when it was opened.
     tls_files: Option<Arc<ClientTlsFiles>>,
@@ -71,23 +69,11 @@ struct KindParts {
 
 type OpeningResult = Result<(Arc<dyn Database>, KindParts), Vec<ConfigProblem>>;
 
-/// The order in which databases are opened: those that show others follow them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Tables,
-    System,
-    Federated,
-}
-
 /// A database as its keys configure it. Each kind has a type with only its own keys.
 trait ConfiguredDatabase {
     /// What to write instead of a key of other kinds, if this kind has something in its place.
     fn advice(&self, _key: &str, _entry: &DatabaseConfig) -> Option<&'static str> {
         None
-    }
-
-    fn stage(&self) -> Stage {
-        Stage::Tables
     }
 
     /// Whether `old`, which was opened from equal keys, stays open.
@@ -138,8 +124,7 @@ impl<'a> Opening<'a> {
             return Ok(old.clone());
         }
         let (database, parts) = configured.open(&entry.name, &path, self)?;
-        let counted_target = parts.target.clone().map(|target| Arc::new(CountedTarget::new(target)));
-        Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, parts, counted_target })
+        Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, parts })
     }
 }
 
@@ -178,7 +163,8 @@ impl OpenDatabases {
             let database = problems.accept(kinds::configured_database(entry, &path));
             configured.extend(database.map(|database| (entry, path, database)));
         }
-        configured.sort_by_key(|(_, _, database)| database.stage());
+        // Databases that show others follow them.
+        configured.sort_by_key(|(entry, ..)| (entry.federated.is_some(), entry.system.is_some()));
         let mut opening = Opening { loaded, previous, node_tables, folders, opened: Self::default() };
         for (entry, path, database) in configured {
             if let Some(opened) = problems.accept(opening.open(entry, path, &*database)) {
@@ -192,8 +178,8 @@ impl OpenDatabases {
     /// Continues the counters of the databases in `previous`, which were opened again because their entries changed.
     fn continue_counters(&mut self, previous: &Self) {
         for (name, opened) in &mut self.by_name {
-            let before = previous.by_name.get(name).and_then(|before| before.counted_target.as_ref());
-            if let (Some(target), Some(before)) = (&mut opened.counted_target, before)
+            let before = previous.by_name.get(name).and_then(|before| before.parts.target.as_ref());
+            if let (Some(target), Some(before)) = (&mut opened.parts.target, before)
                 && !Arc::ptr_eq(target, before)
             {
                 *target = Arc::new(target.with_counters_of(before));
@@ -235,7 +221,7 @@ impl OpenDatabases {
 
     /// The tables that take rows elsewhere than in folders.
     pub(super) fn counted_targets(&self) -> impl Iterator<Item = &Arc<CountedTarget>> {
-        self.by_name.values().filter_map(|opened| opened.counted_target.as_ref())
+        self.by_name.values().filter_map(|opened| opened.parts.target.as_ref())
     }
 
     /// The folders of tables that take rows.
@@ -302,7 +288,7 @@ impl OpenedDatabase {
 
     /// Its tables that take rows.
     pub(super) fn target(&self) -> Option<Arc<dyn IngestTarget>> {
-        match &self.counted_target {
+        match &self.parts.target {
             Some(target) => Some(target.clone()),
             None => self.declared_tables().and_then(|_| self.caller_target()),
         }

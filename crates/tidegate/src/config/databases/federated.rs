@@ -6,7 +6,7 @@ use tidegate_core::nearest_names;
 use tidegate_engines::FederatedDatabase;
 
 use super::kinds::keys_of_kind;
-use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, Stage, key_problem};
+use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::problems::Problems;
 use crate::config::types::DatabaseConfig;
 
@@ -25,10 +25,6 @@ keys_of_kind! {
 impl ConfiguredDatabase for FederatedConfig {
     fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
         (key == "policies").then_some(POLICIES_MESSAGE)
-    }
-
-    fn stage(&self) -> Stage {
-        Stage::Federated
     }
 
     fn may_keep(&self, _: &OpenedDatabase, _: &str, opening: &Opening<'_>) -> bool {

@@ -62,7 +62,7 @@ mod imp {
     use std::sync::Arc;
 
     use tidegate_engines::NetworkIngest;
-    use tidegate_query::IngestTarget;
+    use tidegate_query::CountedTarget;
 
     use super::super::KindParts;
     use super::super::remote::servers::to_flight_tls;
@@ -82,7 +82,7 @@ mod imp {
         let (tls, path) = (to_flight_tls(&tls_files), format!("{path}.network"));
         let network = nodes::open(name, &entry.network, tls, &path, previous, opening.engine())?;
         let target = entry.ingest.clone().map(|tables| NetworkIngest::new(network.clone(), tables.into_vec()));
-        let target = target.map(|target| Arc::new(target) as Arc<dyn IngestTarget>);
+        let target = target.map(|target| Arc::new(CountedTarget::new(Arc::new(target))));
         Ok((network, KindParts { tls_files: Some(Arc::new(tls_files)), target, ..KindParts::default() }))
     }
 }

@@ -8,7 +8,7 @@ use tidegate_postgres::{
     ClaimSettings, PostgresDatabase, PostgresIngest, PostgresIngestOptions, PostgresOptions, RunAs, TenantIsolation,
 };
 use tidegate_postgres_handlers::{DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
-use tidegate_query::IngestTarget;
+use tidegate_query::CountedTarget;
 
 use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
@@ -67,11 +67,12 @@ impl ConfiguredDatabase for PostgresConfig {
         let opened = PostgresDatabase::open(name, target.clone(), options);
         let database = Arc::new(opened.map_err(|error| key_problem(path, "postgres", error))?);
         let handlers = handlers.map(|options| DatabaseHandlers::new(name, database.clone(), options));
-        let mut ingest_target: Option<Arc<dyn IngestTarget>> = None;
+        let mut ingest_target = None;
         if let Some(tables) = engine_tables(self.ingest.as_ref(), &self.tables, path)? {
             let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
             let opened = PostgresIngest::open(name, target, ingest_options, ingest);
-            ingest_target = Some(Arc::new(opened.map_err(|error| key_problem(path, "ingest", error))?));
+            let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
+            ingest_target = Some(Arc::new(CountedTarget::new(Arc::new(opened))));
         }
         let connections = Some(ConnectionPool::Postgres(database.clone()));
         Ok((database, KindParts { connections, handlers, target: ingest_target, ..KindParts::default() }))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_query::IngestTarget;
+use tidegate_query::CountedTarget;
 use tidegate_sqlite::{SqliteDatabase, SqliteIngest, SqliteIngestOptions, SqliteOptions};
 
 use super::kinds::keys_of_kind;
@@ -36,11 +36,12 @@ impl ConfiguredDatabase for SqliteConfig {
         };
         let opened = SqliteDatabase::open(name, files.clone(), options);
         let database = Arc::new(opened.map_err(|error| key_problem(path, "sqlite", error))?);
-        let mut target: Option<Arc<dyn IngestTarget>> = None;
+        let mut target = None;
         if let Some(tables) = engine_tables(self.ingest.as_ref(), &self.tables, path)? {
             let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
-            let opened = SqliteIngest::open(name, files, options);
-            target = Some(Arc::new(opened.map_err(|error| key_problem(path, "ingest", error))?));
+            let opened =
+                SqliteIngest::open(name, files, options).map_err(|error| key_problem(path, "ingest", error))?;
+            target = Some(Arc::new(CountedTarget::new(Arc::new(opened))));
         }
         let connections = Some(ConnectionPool::Sqlite(database.clone()));
         Ok((database, KindParts { connections, target, ..KindParts::default() }))

@@ -8,7 +8,7 @@ use tidegate_engines::{LiveTable, MachineTable, OfferedTable, PostgresTable, Sys
 use tidegate_query::Database;
 
 use super::kinds::keys_of_kind;
-use super::{ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, Stage, key_problem};
+use super::{ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::tenancy;
@@ -34,10 +34,6 @@ keys_of_kind! {
 impl ConfiguredDatabase for SystemTablesConfig {
     fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
         (key == "sensitive").then_some("is for journals; that of system tables is system.sensitive")
-    }
-
-    fn stage(&self) -> Stage {
-        Stage::System
     }
 
     /// It stays if the servers that its tables show do, so that CPU usage is still compared with its earlier readings.
