@@ -15,9 +15,9 @@ pub enum SqlDialect {
 }
 
 impl SqlDialect {
-    /// The value of this dialect. All questions about a dialect are answered here, so that a new one is a parameter, and the
-    /// compiler reports each question.
-    fn choose<T>(self, data_fusion: T, postgres: T, sqlite: T) -> T {
+    /// The value of this dialect. A new dialect is a parameter, so that the compiler reports each question that it has to
+    /// answer.
+    pub(crate) fn choose<T>(self, data_fusion: T, postgres: T, sqlite: T) -> T {
         match self {
             Self::DataFusion => data_fusion,
             Self::Postgres => postgres,

@@ -105,10 +105,7 @@ const SQLITE: Equivalents = &[
 
 /// What `dialect` has in place of the function `name`, which it lacks. `None` if nothing does the same.
 pub fn equivalent_function(name: &str, dialect: SqlDialect) -> Option<&'static str> {
-    let equivalents = match dialect {
-        SqlDialect::DataFusion | SqlDialect::Postgres => POSTGRES,
-        SqlDialect::Sqlite => SQLITE,
-    };
+    let equivalents = dialect.choose(POSTGRES, POSTGRES, SQLITE);
     let has_name = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
     equivalents.iter().find(|(names, _)| has_name(names)).map(|(_, equivalent)| *equivalent)
 }

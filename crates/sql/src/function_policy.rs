@@ -17,11 +17,7 @@ pub use deterministic::is_deterministic_function;
 
 /// The list of the functions that `dialect` allows in FROM.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
-    match dialect {
-        SqlDialect::DataFusion => embedded::TABLE_FUNCTIONS,
-        SqlDialect::Postgres => &[],
-        SqlDialect::Sqlite => sqlite::TABLE_FUNCTIONS,
-    }
+    dialect.choose(embedded::TABLE_FUNCTIONS, &[], sqlite::TABLE_FUNCTIONS)
 }
 
 /// Whether `dialect` allows the function of that name (its parts folded) in FROM.

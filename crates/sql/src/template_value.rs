@@ -69,10 +69,8 @@ impl ListForm {
         if is_word(test, &["IS"]) && is_null && !before.clone().next().is_some_and(canonical_tokens::is_operator) {
             return Self::NullTest;
         }
-        let functions: &[&str] = match dialect {
-            SqlDialect::Postgres => &["ANY", "ALL", "SOME", "UNNEST"],
-            SqlDialect::DataFusion | SqlDialect::Sqlite => &["ANY", "ALL", "SOME"],
-        };
+        let functions: &[&str] =
+            if dialect.is_postgres() { &["ANY", "ALL", "SOME", "UNNEST"] } else { &["ANY", "ALL", "SOME"] };
         let mut outward = before.clone();
         if outward.next() == Some(&Token::LParen) && is_word(outward.next(), functions) {
             return Self::Array;
