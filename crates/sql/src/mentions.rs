@@ -150,10 +150,8 @@ fn is_wildcard(before: &[Token]) -> bool {
 }
 
 fn fold_name(word: &Word, dialect: SqlDialect) -> String {
-    let name = match (word.quote_style, dialect) {
-        (None, _) | (_, SqlDialect::Sqlite) => word.value.to_ascii_lowercase(),
-        (Some(_), _) => word.value.clone(),
-    };
+    let has_case = word.quote_style.is_some() && !dialect.ignores_case();
+    let name = if has_case { word.value.clone() } else { word.value.to_ascii_lowercase() };
     // Some servers also fold letters that are not ASCII.
     name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_lowercase()
 }

@@ -103,12 +103,8 @@ pub(super) async fn list_tables(
 }
 
 fn table_name(dialect: SqlDialect, schema: &str, name: &str) -> String {
-    match dialect {
-        SqlDialect::Postgres if !schema.is_empty() && schema != DEFAULT_POSTGRES_SCHEMA => {
-            dialect.table_name(&[schema, name])
-        }
-        _ => dialect.table_name(&[name]),
-    }
+    let has_schema = dialect.is_postgres() && !schema.is_empty() && schema != DEFAULT_POSTGRES_SCHEMA;
+    if has_schema { dialect.table_name(&[schema, name]) } else { dialect.table_name(&[name]) }
 }
 
 fn value_at(column: &BinaryArray, row: usize) -> Option<Bytes> {
