@@ -213,9 +213,6 @@ impl Database for FileDatabase {
     }
 
     async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
-        if self.policies.is_empty() {
-            return Ok(Vec::new());
-        }
         Ok(check_policies(&self.policies, self.files.recent_snapshot().await?.as_ref()))
     }
 

@@ -235,7 +235,7 @@ impl Database for SystemDatabase {
     async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
         let tables: Vec<(&str, PolicyTableColumns<'_>)> =
             self.tables.iter().map(|(name, table)| (name.as_str(), table.policy_columns())).collect();
-        Ok(if self.policies.is_empty() { Vec::new() } else { check_table_policies(&self.policies, &tables) })
+        Ok(check_table_policies(&self.policies, &tables))
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

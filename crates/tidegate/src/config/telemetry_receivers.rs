@@ -129,9 +129,10 @@ async fn find(
     problems: &Problems,
 ) -> Option<ReceiverDatabase> {
     let name = name?;
-    let with_folder = || config.databases.iter().filter(|entry| ingest_folder(entry).is_some());
-    if !with_folder().any(|entry| entry.name == name) {
-        problems.add("", no_folder(config, name));
+    let with_folder = config.databases.iter().filter(|entry| ingest_folder(entry).is_some());
+    let names: Vec<&str> = with_folder.map(|entry| entry.name.as_str()).collect();
+    if !names.contains(&name) {
+        problems.add("", no_folder(config, &names, name));
         return None;
     }
     // A database that could not be opened is a problem of its own.
@@ -151,13 +152,7 @@ async fn find(
     })
 }
 
-fn no_folder(config: &Config, name: &str) -> String {
-    let names: Vec<&str> = config
-        .databases
-        .iter()
-        .filter(|entry| ingest_folder(entry).is_some())
-        .map(|entry| entry.name.as_str())
-        .collect();
+fn no_folder(config: &Config, names: &[&str], name: &str) -> String {
     let lead = match config.databases.iter().any(|entry| entry.name == name) {
         true => format!("the database {name:?} has no ingest folder"),
         false => format!("there is no database {name:?}"),

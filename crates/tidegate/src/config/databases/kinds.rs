@@ -143,3 +143,42 @@ fn shared_keys(rest: DatabaseConfig, has_kind: bool) -> [(&'static str, bool, Op
         ("lock_timeout", lock_timeout.is_some(), FOR_POSTGRES),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn problems(entry: Value) -> Vec<String> {
+        let entry: DatabaseConfig = serde_json::from_value(entry).unwrap();
+        let problems = configured_database(&entry, "databases[0]").err().unwrap_or_default();
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_kind_takes_its_own_keys() {
+        let entries = [
+            json!({"name": "a", "files": "a", "tables": {}, "log_sources": false}),
+            json!({"name": "a", "sqlite": "a.db", "ingest": ["t"], "tables": {"t": {}}, "cache": "1s"}),
+            json!({"name": "a", "postgres": "host=a", "strict": true, "required": false, "connections": 2}),
+            json!({"name": "a", "network": {"nodes": []}, "ingest": ["t"]}),
+            json!({"name": "a", "ingest": "a", "create_tables": false, "tables": {"t": {}}}),
+        ];
+        for entry in entries {
+            assert_eq!(problems(entry.clone()), [""; 0], "{entry}");
+        }
+    }
+
+    #[test]
+    fn keys_of_other_kinds_are_problems() {
+        let found = problems(json!({"name": "a", "journal": "a", "token": "t", "ingest": "b", "tables": {"t": {}}}));
+        let ingest = "is a database of its own, or names tables of postgres, sqlite or network; this database is of another kind";
+        let token = "databases[0].token: is for flight_sql, and this database is not";
+        assert_eq!(found, [format!("databases[0].ingest: {ingest}").as_str(), token]);
+        let none = "databases[0]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and \
+                    journal, or ingest with a folder";
+        assert_eq!(problems(json!({"name": "a"})), [none]);
+        assert_eq!(problems(json!({"name": "a", "files": "a", "sqlite": "b"})), [none]);
+    }
+}
