@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
-use futures::{StreamExt, TryStreamExt};
 use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::event::{Event, EventDispatcher, QueryStep};
 use tidegate_runtime::{Job, RunningCall};
