@@ -233,25 +233,20 @@ impl OpenDatabases {
     /// `previous`: of their policies, and, for PostgreSQL, whether they answer and what their roles could do beyond
     /// reading. Returns the databases that refuse the configured login, which are only a warning for the node: it serves the
     /// others.
-    pub(super) async fn inspect(
-        &self,
-        previous: &Self,
-        problems: &Problems,
-        warnings: &mut Vec<String>,
-    ) -> Vec<ConfigProblem> {
+    pub(super) async fn inspect(&self, previous: &Self, problems: &Problems) -> Vec<ConfigProblem> {
         let mut refused_logins = Vec::new();
         let is_new = |opened: &&OpenedDatabase| {
             previous.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
         };
-        let with_name = |opened: &OpenedDatabase, found: Vec<String>| -> Vec<String> {
-            found.into_iter().map(|warning| format!("database {}: {warning}", opened.entry.name)).collect()
+        let warn = |opened: &OpenedDatabase, found: Vec<String>| {
+            problems.warn(found.into_iter().map(|warning| format!("database {}: {warning}", opened.entry.name)));
         };
         for opened in self.by_name.values() {
             if let Some(files) = &opened.parts.files {
-                warnings.extend(with_name(opened, files::warnings(files).await));
+                warn(opened, files::warnings(files).await);
             }
             if is_new(&opened) {
-                opened.check_policies(problems, warnings).await;
+                opened.check_policies(&problems.at(&opened.path)).await;
             }
         }
         let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.parts.connections {
@@ -263,7 +258,7 @@ impl OpenDatabases {
         });
         for (opened, inspection) in join_all(inspections).await {
             problems.extend(inspection.problems);
-            warnings.extend(with_name(opened, inspection.warnings));
+            warn(opened, inspection.warnings);
             refused_logins.extend(inspection.refused_login);
         }
         refused_logins
@@ -271,9 +266,8 @@ impl OpenDatabases {
 }
 
 impl OpenedDatabase {
-    async fn check_policies(&self, problems: &Problems, warnings: &mut Vec<String>) {
-        let Self { entry, path, .. } = self;
-        if entry.policies.is_empty() {
+    async fn check_policies(&self, problems: &Problems) {
+        if self.entry.policies.is_empty() {
             return;
         }
         let checked = self.database.check_policies().await.map(|found| match &self.parts.folder {
@@ -281,8 +275,8 @@ impl OpenedDatabase {
             None => found,
         });
         match checked {
-            Ok(found) => policies::report_policy_problems(found, &entry.name, path, problems, warnings),
-            Err(error) => problems.add(format_args!("{path}.policies"), error.to_string()),
+            Ok(found) => policies::report_policy_problems(found, &self.entry.name, problems),
+            Err(error) => problems.add("policies", error.to_string()),
         }
     }
 

@@ -240,7 +240,7 @@ fn check_keys(table: &TableConfig, problems: &Problems) {
 }
 
 /// Reports keys of a table of files that only tables of an ingest folder have.
-pub(super) fn check_file_table(table: &TableConfig, path: &str, problems: &Problems) {
+pub(super) fn check_file_table(table: &TableConfig, problems: &Problems) {
     let keys = [
         ("partition_by", !table.partition_by.is_empty()),
         ("retention", table.retention.is_some()),
@@ -249,8 +249,7 @@ pub(super) fn check_file_table(table: &TableConfig, path: &str, problems: &Probl
         ("stamp", !table.stamp.is_empty()),
     ];
     for (member, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
-        let message = "is for tables of an ingest folder, and this database has files";
-        problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+        problems.add(member, "is for tables of an ingest folder, and this database has files");
     }
 }
 

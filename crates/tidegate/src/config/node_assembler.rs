@@ -342,9 +342,7 @@ struct PreparedConfig {
 
 /// Inspects the databases of `open` that are not in `previous`, and checks the nodes of new networks.
 async fn inspect(open: &OpenDatabases, previous: &OpenDatabases, problems: &Problems, report: &mut ApplyReport) {
-    let mut warnings = Vec::new();
-    report.refused_logins = open.inspect(previous, problems, &mut warnings).await;
-    problems.warn(warnings);
+    report.refused_logins = open.inspect(previous, problems).await;
     // Another caller may have other rights there, so that a node which refuses is no error.
     for database in open.new_databases(previous) {
         for node in check_nodes(&*database, &Principal::process_user()).await {

@@ -26,23 +26,18 @@ pub(super) fn build_row_policies(
     problems.checked(RowPolicies::new(policies, key))
 }
 
-pub(super) fn report_policy_problems(
-    found: Vec<PolicyProblem>,
-    name: &str,
-    path: &str,
-    problems: &Problems,
-    warnings: &mut Vec<String>,
-) {
+/// Reports what was found of the policies of the database `name`.
+pub(super) fn report_policy_problems(found: Vec<PolicyProblem>, name: &str, problems: &Problems) {
     for PolicyProblem { policy, part, message, is_warning } in found {
         let part = match part {
             PolicyPart::Table => "table".to_owned(),
             PolicyPart::Rows => "rows".to_owned(),
             PolicyPart::Column(column) => format!("columns.{column}"),
         };
-        let member = format!("policies[{policy}].{part}");
+        let key = format!("policies[{policy}].{part}");
         match is_warning {
-            true => warnings.push(format!("database {name}: {member}: {message}")),
-            false => problems.push(ConfigProblem::new(format!("{path}.{member}"), message)),
+            true => problems.warn([format!("database {name}: {key}: {message}")]),
+            false => problems.add(key, message),
         }
     }
 }

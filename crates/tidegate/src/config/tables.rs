@@ -17,17 +17,17 @@ pub(super) fn build_text_tables(
     entries: &BTreeMap<String, TableConfig>,
     path: &str,
 ) -> Result<BTreeMap<String, TextTableOptions>, Vec<ConfigProblem>> {
-    let problems = Problems::default();
+    let problems = Problems::at_path(path);
     let mut tables = BTreeMap::new();
     for (name, entry) in entries {
-        let path = format!("{path}.tables.{name}");
-        ingest::check_file_table(entry, &path, &problems);
-        tables.insert(name.clone(), text_table(entry, &path, &problems));
+        let problems = problems.at(format_args!("tables.{name}"));
+        ingest::check_file_table(entry, &problems);
+        tables.insert(name.clone(), text_table(entry, &problems));
     }
     problems.checked(tables)
 }
 
-fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTableOptions {
+fn text_table(entry: &TableConfig, problems: &Problems) -> TextTableOptions {
     // Without `..`, so that the compiler reports a key that is missing here.
     #[rustfmt::skip]
     let TableConfig {
@@ -48,7 +48,7 @@ fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTable
                 ""
             };
             let message = format!("{text:?} is not one ASCII character; write one, or tab{purpose}");
-            problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+            problems.add(member, message);
         }
         byte
     };
@@ -56,23 +56,23 @@ fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTable
     let quote = character("quote", quote);
     let escape = character("escape", escape);
     let comment = character("comment", comment);
-    let encoding = encoding.as_ref().and_then(|name| parse_encoding(name, path, problems));
-    let numbers = number_format(entry, path, problems);
+    let encoding = encoding.as_ref().and_then(|name| parse_encoding(name, problems));
+    let numbers = number_format(entry, problems);
     let mut columns = BTreeMap::new();
     for (name, text) in &column_types.0 {
         match ColumnType::parse(text) {
             Ok(kind) => {
                 columns.insert(name.clone(), kind);
             }
-            Err(message) => problems.push(ConfigProblem::new(format!("{path}.columns.{name}"), message)),
+            Err(message) => problems.add(format_args!("columns.{name}"), message),
         }
     }
-    let log = log_options(entry, path, problems);
+    let log = log_options(entry, problems);
     TextTableOptions {
         delimiter,
         quote,
         escape,
-        quotes: csv_quotes(entry, path, problems),
+        quotes: csv_quotes(entry, problems),
         skips_blanks: skip_blanks.unwrap_or_default(),
         has_header: *header,
         null: null.clone().map(OneOrMany::into_vec),
@@ -94,23 +94,23 @@ fn text_table(entry: &TableConfig, path: &str, problems: &Problems) -> TextTable
     }
 }
 
-fn parse_encoding(name: &str, path: &str, problems: &Problems) -> Option<TextEncoding> {
+fn parse_encoding(name: &str, problems: &Problems) -> Option<TextEncoding> {
     let encoding = TextEncoding::parse(name);
     if encoding.is_none() {
         let message = format!(
             "there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …; convert files of other \
              encodings, such as those of DOS, to UTF-8"
         );
-        problems.push(ConfigProblem::new(format!("{path}.encoding"), message));
+        problems.add("encoding", message);
     }
     encoding
 }
 
-fn csv_quotes(entry: &TableConfig, path: &str, problems: &Problems) -> Option<CsvQuotes> {
+fn csv_quotes(entry: &TableConfig, problems: &Problems) -> Option<CsvQuotes> {
     let quotes = entry.quotes?;
     if quotes == QuotesConfig::None && (entry.quote.is_some() || entry.escape.is_some()) {
         let message = "is none, so that quote and escape have no effect; remove them, or quotes";
-        problems.push(ConfigProblem::new(format!("{path}.quotes"), message));
+        problems.add("quotes", message);
     }
     Some(match quotes {
         QuotesConfig::Strict => CsvQuotes::WithinFields,
@@ -119,12 +119,11 @@ fn csv_quotes(entry: &TableConfig, path: &str, problems: &Problems) -> Option<Cs
     })
 }
 
-fn log_options(entry: &TableConfig, path: &str, problems: &Problems) -> LogTableOptions {
+fn log_options(entry: &TableConfig, problems: &Problems) -> LogTableOptions {
     let TableConfig { format, pattern, groups, time_zone, .. } = entry;
     let parsed = LogTableOptions::parse(format.as_deref(), pattern.as_deref(), groups, time_zone.as_deref());
     let log = parsed.unwrap_or_else(|wrong| {
-        let problem = |one: LogOptionProblem| ConfigProblem::new(format!("{path}.{}", one.key), one.message);
-        problems.extend(wrong.into_iter().map(problem));
+        wrong.into_iter().for_each(|LogOptionProblem { key, message }| problems.add(key, message));
         LogTableOptions::default()
     });
     let of_other_tables = TableConfig {
@@ -137,12 +136,12 @@ fn log_options(entry: &TableConfig, path: &str, problems: &Problems) -> LogTable
     if !log.is_empty() && *entry != of_other_tables {
         let message = "has options of a log (format, pattern, groups, time_zone) and options of CSV files or sheets; write \
                        only those of one kind";
-        problems.push(ConfigProblem::new(path.to_owned(), message));
+        problems.add("", message);
     }
     log
 }
 
-fn number_format(entry: &TableConfig, path: &str, problems: &Problems) -> Option<NumberFormat> {
+fn number_format(entry: &TableConfig, problems: &Problems) -> Option<NumberFormat> {
     if entry.decimal.is_none() && entry.thousands.is_none() {
         return None;
     }
@@ -153,7 +152,7 @@ fn number_format(entry: &TableConfig, path: &str, problems: &Problems) -> Option
             (Some(one), None) if !one.is_alphanumeric() && !matches!(one, '-' | '+') => Some(one),
             _ => {
                 let message = format!("{text:?} is not one character that may stand in a number, such as , or .");
-                problems.push(ConfigProblem::new(format!("{path}.{member}"), message));
+                problems.add(member, message);
                 None
             }
         }
@@ -164,7 +163,7 @@ fn number_format(entry: &TableConfig, path: &str, problems: &Problems) -> Option
     let decimal = decimal.unwrap_or(if thousands == Some('.') { ',' } else { '.' });
     if thousands == Some(decimal) {
         let message = format!("is {decimal:?}, as decimal is; they must differ");
-        problems.push(ConfigProblem::new(format!("{path}.thousands"), message));
+        problems.add("thousands", message);
         return None;
     }
     Some(NumberFormat { decimal, thousands })
