@@ -14,8 +14,7 @@ use tidegate_ingest_formats::{
 use tidegate_query::{IngestTable, NodeMemory, NodeReservation, batch_bytes};
 
 use crate::options::MqttOptions;
-use crate::packet::Message;
-use crate::packet_reader::PACKET_BYTES_MAX;
+use crate::packet::{Message, PACKET_BYTES_MAX};
 use crate::topic;
 
 /// The rows of messages that are written together.

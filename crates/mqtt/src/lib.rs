@@ -24,19 +24,17 @@
 //! after each connection; here, it is one rejected row. Their codec alone would replace 100 lines, and need three more
 //! packages. The tests use `rumqttc` as the publisher, and a real broker.
 
-mod address;
 mod connection;
 mod decode;
 mod options;
 mod packet;
-mod packet_reader;
 mod receiver;
 mod session;
 mod store;
 mod topic;
-mod writes;
 
-pub use address::{BrokerAddress, BrokerAddressError};
-pub use options::{BrokerCredentials, Delivery, MqttOptions, OptionsProblem, TopicColumn};
+pub use options::{
+    BrokerAddress, BrokerAddressError, BrokerCredentials, Delivery, MqttOptions, OptionsProblem, TopicColumn,
+};
 pub use receiver::{MqttCounters, MqttNumbers, MqttReceiver};
 pub use session::{HELD_BYTES_MAX, HELD_MESSAGES_MAX};

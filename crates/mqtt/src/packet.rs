@@ -1,13 +1,16 @@
-//! The packets of MQTT 3.1.1 that a subscriber sends and receives.
+//! The packets of MQTT 3.1.1 that a subscriber sends and receives, and how they are read from a connection.
+
+use std::io;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::options::MqttOptions;
 
 const PROTOCOL_NAME: &str = "MQTT";
 const PROTOCOL_LEVEL: u8 = 4;
 /// The largest length after the first bytes of a packet.
-pub(crate) const REMAINING_BYTES_MAX: usize = 268_435_455;
+const REMAINING_BYTES_MAX: usize = 268_435_455;
 
 const CONNECT: u8 = 0x10;
 const CONNACK: u8 = 0x20;
@@ -44,14 +47,14 @@ pub(crate) enum Packet {
 /// Bytes of a broker that do not follow the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the broker does not follow MQTT 3.1.1: {0}")]
-pub(crate) struct PacketError(pub(crate) String);
+pub(crate) struct PacketError(String);
 
 fn broken(reason: &str) -> PacketError {
     PacketError(reason.to_owned())
 }
 
 /// The first bytes of a packet: its first byte, how many bytes they are, and how many follow. `None` if there are too few.
-pub(crate) fn header(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>, PacketError> {
+fn header(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>, PacketError> {
     let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
     let mut length = 0_usize;
     for index in 0..4_usize {
@@ -65,12 +68,12 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Option<(u8, usize, usize)>, PacketE
 }
 
 /// Whether a packet with this first byte is a message.
-pub(crate) fn is_message(first: u8) -> bool {
+fn is_message(first: u8) -> bool {
     first & KIND_MASK == PUBLISH
 }
 
 /// Reads a packet after its first bytes. `excess` is the size of a message of which only the beginning is in `body`.
-pub(crate) fn read_packet(first: u8, mut body: Bytes, excess: Option<usize>) -> Result<Packet, PacketError> {
+fn read_packet(first: u8, mut body: Bytes, excess: Option<usize>) -> Result<Packet, PacketError> {
     match first & KIND_MASK {
         PUBLISH => read_message(first, body, excess).map(Packet::Message),
         CONNACK if body.len() == 2 => {
@@ -179,6 +182,91 @@ fn packet(first: u8, body: &[u8]) -> BytesMut {
     }
     bytes.put_slice(body);
     bytes
+}
+
+/// The largest packet that is read as a whole. Of a larger message, only the beginning is kept.
+pub(crate) const PACKET_BYTES_MAX: usize = 16 << 20;
+/// So many bytes of a message that is too large are kept: the longest topic, and the beginning of the content.
+const EXCESS_HEAD_BYTES: usize = 70 << 10;
+/// The bytes that are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// Why no further packet can be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("the broker closed the connection")]
+    Closed,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Packet(#[from] PacketError),
+}
+
+/// Reads packets. No byte is lost when [`Self::next`] is dropped before it returns.
+#[derive(Debug)]
+pub(crate) struct PacketReader<R> {
+    stream: R,
+    buffer: BytesMut,
+    /// A message that is too large, and how many of its bytes are still to come.
+    skipped: Option<(Packet, usize)>,
+}
+
+impl<R: AsyncRead + Unpin> PacketReader<R> {
+    pub(crate) fn new(stream: R) -> Self {
+        Self { stream, buffer: BytesMut::new(), skipped: None }
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Packet, ReadError> {
+        loop {
+            if let Some(packet) = self.buffered()? {
+                return Ok(packet);
+            }
+            self.buffer.reserve(READ_BYTES);
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err(ReadError::Closed);
+            }
+        }
+    }
+
+    /// The next packet, if all of its bytes are there.
+    fn buffered(&mut self) -> Result<Option<Packet>, PacketError> {
+        if let Some((packet, rest)) = self.skipped.take() {
+            let here = rest.min(self.buffer.len());
+            self.buffer.advance(here);
+            if here < rest {
+                self.skipped = Some((packet, rest - here));
+                return Ok(None);
+            }
+            return Ok(Some(packet));
+        }
+        let Some((first, header_bytes, length)) = header(&self.buffer)? else { return Ok(None) };
+        if length > PACKET_BYTES_MAX {
+            return self.begin_skipping(first, header_bytes, length);
+        }
+        if self.buffer.len() < header_bytes + length {
+            return Ok(None);
+        }
+        self.buffer.advance(header_bytes);
+        // A copy, so that a small message does not keep a large buffer.
+        let body = Bytes::copy_from_slice(&self.buffer[..length]);
+        self.buffer.advance(length);
+        read_packet(first, body, None).map(Some)
+    }
+
+    fn begin_skipping(&mut self, first: u8, header_bytes: usize, length: usize) -> Result<Option<Packet>, PacketError> {
+        if !is_message(first) {
+            return Err(PacketError(format!("a packet has {length} bytes and is no message")));
+        }
+        if self.buffer.len() < header_bytes + EXCESS_HEAD_BYTES {
+            return Ok(None);
+        }
+        self.buffer.advance(header_bytes);
+        let head = Bytes::copy_from_slice(&self.buffer[..EXCESS_HEAD_BYTES]);
+        self.buffer.advance(EXCESS_HEAD_BYTES);
+        let packet = read_packet(first, head, Some(length))?;
+        self.skipped = Some((packet, length - EXCESS_HEAD_BYTES));
+        self.buffered()
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{CONNECT_MAX, Connection, ConnectionError, KEEP_ALIVE, check_subscribed};
-use crate::packet::{self, Message, Packet};
-use crate::packet_reader::ReadError;
+use crate::packet::{self, Message, Packet, ReadError};
 use crate::store::Store;
 
 /// Messages that are not stored yet, at most.
