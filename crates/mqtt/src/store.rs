@@ -130,12 +130,7 @@ fn split(messages: Range<usize>, error: &Error) -> Vec<Group> {
 const TIME_ZONE: &str = "UTC";
 
 /// Stores the rows and the rejected rows in one write. When it returns, they are on disk.
-async fn write(
-    target: &dyn IngestTarget,
-    table: &str,
-    subject: &str,
-    decoded: DecodedMessages,
-) -> Result<(), Error> {
+async fn write(target: &dyn IngestTarget, table: &str, subject: &str, decoded: DecodedMessages) -> Result<(), Error> {
     let mut batches = Vec::new();
     batches.extend(decoded.rows.map(|rows| (table.to_owned(), rows)));
     if !decoded.rejected.is_empty() {
