@@ -9,13 +9,12 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::{AnswerMeta, Job, PendingInputRequest, Reply, ReplyNotification, ReplyPart};
 
 use crate::encode::{ReplyEncoder, ResponseEnvelope, ResultType};
-use crate::in_flight::InFlightGuard;
 use crate::input_rounds::InputRound;
 use crate::jsonrpc::{ResponseMessage, RpcError};
 use crate::listen::ListenStream;
 use crate::messages::encode_notification;
-use crate::request::InFlightRequest;
-use crate::session::McpSession;
+use crate::service::InFlightRequest;
+use crate::session::{InFlightGuard, McpSession};
 use crate::tasks::{TaskStore, TaskTransition, TransitionOutcome};
 
 /// The maximum number of frames of a short answer that are joined to one message; a frame has at most about 64 KiB.

@@ -10,16 +10,14 @@ use tidegate_core::{CallTarget, ClientCapabilities, CompletionReference, Complet
 use tidegate_runtime::Call;
 
 use crate::answer::{AnswerStream, InputMode, RpcAnswer};
-use crate::bounded;
 use crate::encode::{CallToolEncoder, CollectingEncoder, ReadResourceEncoder};
 use crate::input_rounds::InputRound;
 use crate::jsonrpc::{ResponseMessage, RpcError};
-use crate::request::InFlightRequest;
-use crate::service::McpService;
+use crate::service::{InFlightRequest, McpService, bounded_name, bounded_uri};
 
 #[derive(Deserialize)]
 struct CallToolParams {
-    #[serde(deserialize_with = "bounded::name")]
+    #[serde(deserialize_with = "bounded_name")]
     name: String,
     #[serde(default)]
     arguments: Option<Map<String, Value>>,
@@ -27,7 +25,7 @@ struct CallToolParams {
 
 #[derive(Deserialize)]
 struct ReadResourceParams {
-    #[serde(deserialize_with = "bounded::uri")]
+    #[serde(deserialize_with = "bounded_uri")]
     uri: String,
 }
 
@@ -45,12 +43,12 @@ struct CompleteParams {
 enum ReferenceParams {
     #[serde(rename = "ref/prompt")]
     Prompt {
-        #[serde(deserialize_with = "bounded::name")]
+        #[serde(deserialize_with = "bounded_name")]
         name: String,
     },
     #[serde(rename = "ref/resource")]
     Resource {
-        #[serde(deserialize_with = "bounded::uri")]
+        #[serde(deserialize_with = "bounded_uri")]
         uri: String,
     },
 }

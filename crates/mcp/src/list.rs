@@ -1,21 +1,25 @@
 //! The paged lists of tools, resources, templates and prompts.
 //!
-//! A cursor contains the key of the last entry sent, so that a changed list continues at the right position.
+//! A cursor contains the key of the last entry sent, so that a changed list continues at the right position. The first pages
+//! of `tools/list`, the most frequent request, are cached: as text until the registry changes, once for all callers that see
+//! the same tools.
 //!
 //! [MCP 2026-07-28, Pagination](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination)
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
+use tidegate_core::{Caller, Grants, Principal, Toolset, TransportKind};
 use tidegate_runtime::{Resource, Snapshot};
 
 use crate::jsonrpc::{ResponseMessage, RpcError};
-use crate::request::InFlightRequest;
-use crate::service::McpService;
-use crate::tool_list_cache::ToolListKey;
+use crate::revision::Dialect;
+use crate::service::{InFlightRequest, McpService};
 use crate::wire;
 
 /// The maximum number of listed resources. Further ones can be found by name and by completion only.
@@ -127,4 +131,68 @@ fn encode_cursor(list: &str, key: &str) -> String {
 fn decode_cursor(list: &str, cursor: &str) -> Option<String> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     Some(text.strip_prefix(list)?.strip_prefix('\n')?.to_owned())
+}
+
+/// The maximum number of cached pages; the oldest page is evicted.
+const CACHED_PAGES_MAX: usize = 64;
+
+#[derive(Debug, Default)]
+pub(crate) struct ToolListCache {
+    pages: Mutex<VecDeque<(ToolListKey, Arc<str>)>>,
+}
+
+/// Grants and toolsets are compared by address: principals with the same roles share one object.
+#[derive(Debug)]
+pub(crate) struct ToolListKey {
+    version: u64,
+    dialect: &'static Dialect,
+    transport: TransportKind,
+    grants: Arc<Grants>,
+    toolset: Option<Arc<Toolset>>,
+    /// The principal, if more than its grants determines the tools.
+    principal: Option<Arc<Principal>>,
+}
+
+impl ToolListKey {
+    /// `None` if the tools depend on the peer's address.
+    fn for_caller(caller: &Caller, snapshot: &Snapshot, dialect: &'static Dialect) -> Option<Self> {
+        (!snapshot.depends_on_networks()).then(|| Self {
+            version: snapshot.version(),
+            dialect,
+            transport: caller.origin.transport,
+            grants: caller.principal.grants.clone(),
+            toolset: caller.toolset.clone(),
+            principal: snapshot.depends_on_principals().then(|| caller.principal.clone()),
+        })
+    }
+}
+
+impl PartialEq for ToolListKey {
+    fn eq(&self, other: &Self) -> bool {
+        let same_toolset = match (&self.toolset, &other.toolset) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        self.version == other.version
+            && self.dialect == other.dialect
+            && self.transport == other.transport
+            && Arc::ptr_eq(&self.grants, &other.grants)
+            && same_toolset
+            && self.principal == other.principal
+    }
+}
+
+impl ToolListCache {
+    pub(crate) fn get(&self, seen: &ToolListKey) -> Option<Arc<str>> {
+        self.pages.lock().iter().find(|(other, _)| other == seen).map(|(_, members)| members.clone())
+    }
+
+    fn put(&self, seen: ToolListKey, members: Arc<str>) {
+        let mut pages = self.pages.lock();
+        pages.retain(|(other, _)| other.version == seen.version && *other != seen);
+        if pages.len() >= CACHED_PAGES_MAX {
+            pages.pop_front();
+        }
+        pages.push_back((seen, members));
+    }
 }

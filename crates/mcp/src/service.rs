@@ -1,26 +1,34 @@
-//! Dispatch of requests to methods, by revision.
+//! Dispatch of requests to methods, by revision. A request has its message, its sender, and the registration through which
+//! it can be cancelled.
 //!
-//! [MCP 2026-07-28, Versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)
+//! Only 2025-03-26 has batches: their responses are sent together, in any order. Sessions, jobs and the log store names and
+//! URIs from clients, so their length is checked when they are read.
+//!
+//! [MCP 2026-07-28, Versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning),
+//! [MCP 2025-03-26, Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic#batching)
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use serde::Deserialize;
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
-use tidegate_core::{Caller, LogLevel};
-use tidegate_runtime::{Registry, ServerName};
+use tidegate_core::{Budget, CallTarget, Caller, Error, LogLevel};
+use tidegate_runtime::{Call, ClientRequest, Registry, ServerName};
 
-use crate::answer::RpcAnswer;
+use crate::answer::{AnswerFrame, RpcAnswer};
 use crate::encode::{ResponseEnvelope, ResultType};
-use crate::in_flight::InFlightRequests;
-use crate::jsonrpc::{RequestId, ResponseMessage, RpcError, RpcNotification, RpcRequest, RpcResponse};
-use crate::request::{InFlightRequest, RequestContext};
-use crate::request_state::RequestStateStore;
+use crate::input_rounds::RequestStateStore;
+use crate::jsonrpc::{
+    DecodeError, IncomingMessage, RequestId, ResponseMessage, RpcError, RpcNotification, RpcRequest, RpcResponse,
+};
+use crate::list::ToolListCache;
 use crate::revision::Revision;
-use crate::session::McpSession;
+use crate::session::{InFlightGuard, InFlightRequests, McpSession};
 use crate::tasks::{TaskFolder, TaskLimits, TaskStore};
-use crate::tool_list_cache::ToolListCache;
 use crate::wire::{self, ServerDescription, parse_client_capabilities};
 
 /// MCP over one registry. It is independent of the transport, and several transports can share it.
@@ -276,4 +284,170 @@ fn set_level(request: &InFlightRequest<'_>) -> Result<ResponseMessage, RpcError>
         session.set_log_level(level);
     }
     Ok(request.envelope.respond("", None))
+}
+
+/// The sender of a request, with the state of its connection or session.
+#[derive(Debug, Clone)]
+pub struct RequestContext {
+    /// The principal and origin of the sender.
+    pub caller: Caller,
+    /// The maximum inline size that the transport can carry.
+    pub inline_limit: Budget,
+    /// Whether the transport can send server requests to a legacy client during its request and receive the responses.
+    pub accepts_server_requests: bool,
+    /// The legacy session, if there was a handshake.
+    pub session: Option<Arc<McpSession>>,
+    /// Open requests that a later message can cancel; `None` if a connection has a single request.
+    pub in_flight: Option<Arc<InFlightRequests>>,
+}
+
+pub(crate) struct InFlightRequest<'a> {
+    pub(crate) rpc: RpcRequest,
+    pub(crate) context: &'a RequestContext,
+    pub(crate) envelope: ResponseEnvelope,
+    /// The registration through which its client can cancel it.
+    pub(crate) guard: Option<InFlightGuard>,
+}
+
+impl InFlightRequest<'_> {
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.context.caller
+    }
+
+    pub(crate) fn to_rpc_error(&self, error: &Error) -> RpcError {
+        RpcError::from_error(error, None, self.envelope.dialect)
+    }
+
+    /// The call of `target` for this request, without arguments.
+    pub(crate) fn to_call(&self, target: CallTarget) -> Call {
+        let meta = &self.rpc.meta;
+        let session = self.context.session.as_ref();
+        let mut call = Call::new(target, self.context.caller.clone());
+        call.inline_limit = self.context.inline_limit;
+        call.wants_progress = meta.progress_token.is_some();
+        call.log_level = match self.envelope.dialect.stateless {
+            true => meta.log_level,
+            false => session.and_then(|session| session.log_level()),
+        };
+        call.client_request = Some(ClientRequest { id: self.rpc.id.to_shared_json(), meta: meta.text.clone() });
+        call.trace_parent = meta.trace_parent.clone();
+        call.trace = meta.trace;
+        if let Some(guard) = &self.guard {
+            call.cancellation = guard.token().clone();
+        }
+        call
+    }
+}
+
+const CONCURRENT_MAX: usize = 8;
+/// A batch is answered as a whole, so its responses are collected in memory.
+const BATCH_ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+impl McpService {
+    /// Answers a batch; `None` if it contains nothing to answer. Each message has its own caller, which is
+    /// authenticated when its turn comes: a batch can take minutes, and the credential may be revoked meanwhile.
+    ///
+    /// # Errors
+    /// `-32600` if the context's revision has no batches.
+    pub async fn answer_batch(
+        &self,
+        messages: impl Stream<Item = (Result<IncomingMessage, DecodeError>, Caller)>,
+        context: &RequestContext,
+    ) -> Result<Option<Bytes>, RpcError> {
+        if !context.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
+            return Err(RpcError::invalid_request("batches exist only in revision 2025-03-26"));
+        }
+        let carries = context.inline_limit.and(Budget { rows: None, bytes: Some(BATCH_ANSWER_BYTES_MAX) });
+        let answers: Vec<Option<Bytes>> = messages
+            .map(|(message, caller)| {
+                self.answer_one_of_batch(
+                    message,
+                    RequestContext { caller, inline_limit: carries, accepts_server_requests: false, ..context.clone() },
+                )
+            })
+            .buffered(CONCURRENT_MAX)
+            .collect()
+            .await;
+        let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
+        Ok((!answers.is_empty()).then(|| join_batch(&answers)))
+    }
+
+    async fn answer_one_of_batch(
+        &self,
+        message: Result<IncomingMessage, DecodeError>,
+        context: RequestContext,
+    ) -> Option<Bytes> {
+        match message {
+            Ok(IncomingMessage::Request(mut request)) => {
+                // The response to a batch cannot contain notifications of a request.
+                request.meta.progress_token = None;
+                self.whole_answer(request, &context).await
+            }
+            Ok(IncomingMessage::Notification(notification)) => {
+                self.handle_notification(&notification, &context);
+                None
+            }
+            Ok(IncomingMessage::Response(response)) => {
+                self.handle_response(&response, &context);
+                None
+            }
+            Ok(IncomingMessage::Batch(_)) => {
+                Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch cannot contain a batch")).bytes)
+            }
+            Err(rejection) => Some(ResponseMessage::error(rejection.id.as_ref(), &rejection.error).bytes),
+        }
+    }
+
+    async fn whole_answer(&self, request: RpcRequest, context: &RequestContext) -> Option<Bytes> {
+        let id = request.id.clone();
+        match self.answer(request, context).await {
+            RpcAnswer::NoResponse => None,
+            RpcAnswer::Whole(message) => Some(message.bytes),
+            RpcAnswer::Listen(_) => {
+                let error = RpcError::invalid_request("a batch cannot contain subscriptions/listen");
+                Some(ResponseMessage::error(Some(&id), &error).bytes)
+            }
+            RpcAnswer::Stream(mut stream) => {
+                let mut whole = Vec::new();
+                while let Some(frame) = stream.next().await {
+                    if let AnswerFrame::ResponseBytes(piece) = frame {
+                        whole.extend_from_slice(&piece);
+                    }
+                }
+                stream.is_complete().then(|| whole.into())
+            }
+        }
+    }
+}
+
+fn join_batch(answers: &[Bytes]) -> Bytes {
+    let mut batch = vec![b'['];
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            batch.push(b',');
+        }
+        batch.extend_from_slice(answer);
+    }
+    batch.push(b']');
+    batch.into()
+}
+
+/// The maximum length of names of tools and prompts in bytes. No registered name is nearly as long.
+pub const NAME_BYTES_MAX: usize = 4 * 1024;
+const URI_BYTES_MAX: usize = 8 * 1024;
+
+pub(crate) fn bounded_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    bounded(deserializer, "name", NAME_BYTES_MAX)
+}
+
+pub(crate) fn bounded_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    bounded(deserializer, "URI", URI_BYTES_MAX)
+}
+
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D, subject: &str, bytes_max: usize) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.len() > bytes_max {
+        return Err(D::Error::custom(format_args!("the {subject} is {} bytes long; at most {bytes_max}", text.len())));
+    }
+    Ok(text)
 }

@@ -51,7 +51,7 @@ fn variant_docs(path: &str, name: &str) -> BTreeMap<String, String> {
 /// The codes of JSON-RPC and their doc comments.
 fn rpc_codes() -> Vec<(i64, String)> {
     let mut codes = Vec::new();
-    for item in source("crates/mcp/src/jsonrpc/response.rs").items {
+    for item in source("crates/mcp/src/jsonrpc.rs").items {
         let syn::Item::Impl(block) = item else { continue };
         for item in block.items {
             let syn::ImplItem::Const(constant) = item else { continue };

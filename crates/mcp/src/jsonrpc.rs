@@ -1,18 +1,216 @@
-//! JSON-RPC responses: the ids of their requests, results, and errors with their codes.
+//! JSON-RPC 2.0 as MCP uses it: decoding of messages, encoding of responses, and messages as lines, read within a limit.
 //!
-//! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
+//! Any bytes give either a message or an error that can be sent as it is.
+//!
+//! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes),
+//! [MCP 2025-11-25, stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio)
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
+use crate::request_meta::RequestMeta;
 use crate::revision::{Dialect, Revision};
 use crate::wire::encode_client_capabilities;
+
+/// The maximum number of messages in one batch.
+pub const BATCH_MESSAGES_MAX: usize = 100;
+
+/// A message of a client.
+#[derive(Debug)]
+pub enum IncomingMessage {
+    /// A request, which is answered.
+    Request(RpcRequest),
+    /// A notification, which is not answered.
+    Notification(RpcNotification),
+    /// A response to a server request, which only legacy clients receive.
+    Response(RpcResponse),
+    /// Several messages at once (2025-03-26 only). Messages that cannot be decoded are errors.
+    Batch(Vec<Result<IncomingMessage, DecodeError>>),
+}
+
+/// A client's response to a server request; without a result if it is an error.
+#[derive(Debug, Default)]
+pub struct RpcResponse {
+    /// The id of the request.
+    pub id: Option<RequestId>,
+    /// The result as JSON text.
+    pub(crate) result: Option<Box<RawValue>>,
+}
+
+/// A request whose params are not decoded yet.
+#[derive(Debug)]
+pub struct RpcRequest {
+    /// The id, which is returned unchanged.
+    pub id: RequestId,
+    /// The method.
+    pub method: String,
+    /// The metadata of the request.
+    pub meta: RequestMeta,
+    params: Option<Box<RawValue>>,
+}
+
+impl RpcRequest {
+    /// Whether the params may contain a member with that name, without decoding them.
+    pub(crate) fn may_contain_member(&self, name: &str) -> bool {
+        self.params.as_deref().is_some_and(|params| params.get().contains(name))
+    }
+
+    /// Decodes the params as `T`; missing params count as an empty object.
+    ///
+    /// # Errors
+    /// `-32602` with the problem and its position.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
+        read_params(self.params.as_deref(), &self.method)
+    }
+}
+
+/// A notification whose params are not decoded yet.
+#[derive(Debug)]
+pub struct RpcNotification {
+    /// The method.
+    pub method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl RpcNotification {
+    /// Decodes the params as `T`; missing params count as an empty object.
+    ///
+    /// # Errors
+    /// The problem and its position. A notification is never answered.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
+        read_params(self.params.as_deref(), &self.method)
+    }
+}
+
+fn read_params<T: DeserializeOwned>(params: Option<&RawValue>, method: &str) -> Result<T, RpcError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| RpcError::invalid_params(format!("the params of {method} are wrong: {error}")))
+}
+
+/// Why bytes are not a valid message.
+#[derive(Debug)]
+pub struct DecodeError {
+    /// The id, if it could be decoded.
+    pub id: Option<RequestId>,
+    /// The error to send.
+    pub error: Box<RpcError>,
+}
+
+/// The members of any message. Distinguishes missing members from `null`, except for the params, which clients also send
+/// as `null`.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct RawMessage<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Decodes one message.
+///
+/// # Errors
+/// `-32700` if the bytes are not JSON, `-32600` if the JSON is not a message. The error can be sent as it is.
+pub fn decode(bytes: &[u8]) -> Result<IncomingMessage, DecodeError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| utf8_error(&error))?;
+    if is_array(text) {
+        return decode_batch(text);
+    }
+    decode_single(text)
+}
+
+fn is_array(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('[')
+}
+
+fn decode_batch(text: &str) -> Result<IncomingMessage, DecodeError> {
+    let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
+    if messages.is_empty() {
+        return Err(invalid_request(None, "an empty batch"));
+    }
+    if messages.len() > BATCH_MESSAGES_MAX {
+        return Err(invalid_request(
+            None,
+            &format!("a batch of {} messages; at most {BATCH_MESSAGES_MAX}", messages.len()),
+        ));
+    }
+    Ok(IncomingMessage::Batch(messages.into_iter().map(|message| decode_single(message.get())).collect()))
+}
+
+fn decode_single(text: &str) -> Result<IncomingMessage, DecodeError> {
+    if is_array(text) {
+        // serde would also decode a struct from an array, in the order of its members.
+        return Err(invalid_request(None, "a batch cannot contain a batch"));
+    }
+    let envelope: RawMessage<'_> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
+    let id = envelope.id.and_then(RequestId::from_raw);
+    if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        return Err(invalid_request(id, "the member \"jsonrpc\" must be \"2.0\""));
+    }
+    if envelope.method.is_none() && envelope.result.or(envelope.error).is_some() {
+        // Whatever its id is: two peers that answer each other's errors with errors would never stop.
+        return Ok(IncomingMessage::Response(RpcResponse { id, result: envelope.result.map(ToOwned::to_owned) }));
+    }
+    if envelope.id.is_some() && id.is_none() {
+        return Err(invalid_request(None, "the id must be a string or a number"));
+    }
+    let Some(method) = envelope.method else {
+        return Err(invalid_request(id, "the member \"method\" is missing"));
+    };
+    let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+        return Err(invalid_request(id, "the method must be a string"));
+    };
+    if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
+        return Err(invalid_request(id, "the params must be an object"));
+    }
+    let params = envelope.params.map(ToOwned::to_owned);
+    let Some(id) = id else {
+        return Ok(IncomingMessage::Notification(RpcNotification { method, params }));
+    };
+    let meta = RequestMeta::read(envelope.params)
+        .map_err(|error| DecodeError { id: Some(id.clone()), error: Box::new(error) })?;
+    Ok(IncomingMessage::Request(RpcRequest { id, method, meta, params }))
+}
+
+fn invalid_request(id: Option<RequestId>, message: &str) -> DecodeError {
+    DecodeError { id, error: Box::new(RpcError::invalid_request(format!("Invalid request: {message}"))) }
+}
+
+fn utf8_error(error: &std::str::Utf8Error) -> DecodeError {
+    DecodeError { id: None, error: Box::new(RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))) }
+}
+
+fn json_error(error: &serde_json::Error) -> DecodeError {
+    let error = match error.classify() {
+        Category::Data => RpcError::invalid_request(format!("Invalid request: {error}")),
+        Category::Syntax | Category::Eof | Category::Io => {
+            RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))
+        }
+    };
+    DecodeError { id: None, error: Box::new(error) }
+}
 
 /// The maximum length of ids in bytes; they are stored as long as their request is open.
 const ID_BYTES_MAX: usize = 4_096;
@@ -247,4 +445,45 @@ impl RpcError {
 /// Whole milliseconds, rounded up, so that a client that waits this long does not come too early.
 pub(crate) fn ceil_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// Result of reading a line.
+pub enum ReadLine {
+    /// The line is complete.
+    Whole,
+    /// The line is longer than the limit; its content was discarded.
+    TooLong,
+    /// The input has ended.
+    End,
+}
+
+/// Reads up to the next line feed into `line`. `line` may already contain the beginning, since the future may be
+/// dropped between two reads. The content of a line of more than `bytes_max` bytes is discarded.
+///
+/// # Errors
+/// When reading fails.
+pub async fn read_line(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+    bytes_max: usize,
+) -> std::io::Result<ReadLine> {
+    loop {
+        let available = reader.fill_buf().await?;
+        if available.is_empty() {
+            return Ok(match line.len() {
+                0 => ReadLine::End,
+                bytes if bytes > bytes_max => ReadLine::TooLong,
+                _ => ReadLine::Whole,
+            });
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let consumed_bytes = end.map_or(available.len(), |end| end + 1);
+        // One byte over the limit marks the line as too long until its end is found.
+        let room = (bytes_max + 1).saturating_sub(line.len());
+        line.extend_from_slice(&available[..end.unwrap_or(consumed_bytes).min(room)]);
+        reader.consume(consumed_bytes);
+        if end.is_some() {
+            return Ok(if line.len() > bytes_max { ReadLine::TooLong } else { ReadLine::Whole });
+        }
+    }
 }
