@@ -3,16 +3,11 @@
 //!
 //! A credential is sent only to the server that it was given for, and no message contains it.
 
-mod address;
-mod bearer_token;
 pub mod bridge;
 pub mod fetch;
-mod http_client;
-mod refusal;
-mod tls;
+mod server;
 pub mod upload;
 
-pub use address::AddressError;
-pub use bearer_token::{BearerToken, BearerTokenError};
-pub use refusal::{ServerMessage, ServerRefusal};
-pub use tls::{AuthoritiesError, TrustedAuthorities};
+pub use server::{
+    AddressError, AuthoritiesError, BearerToken, BearerTokenError, ServerMessage, ServerRefusal, TrustedAuthorities,
+};

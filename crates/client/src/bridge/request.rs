@@ -1,18 +1,27 @@
 //! The requests of the client: their unchanged bytes with the few members that the bridge reads, those that are not
 //! answered yet, so that the client can cancel them, and the transport that sends them.
+//!
+//! Also the errors of those that cannot be delivered or whose answer cannot be used, and the handshake of a legacy client,
+//! stored so that it can be repeated with a restarted server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Deserialize;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tidegate_core::ErrorKind;
 use tidegate_mcp::{DecodeError, IncomingMessage, RequestId, RpcError, RpcNotification, RpcRequest};
 use tokio_util::sync::CancellationToken;
 
-use super::error::BridgeError;
+use super::ServerAddress;
+use super::server_message::ReceiveError;
+use crate::server::{ServerMessage, ServerRefusal};
 
 #[derive(Debug, Clone)]
 pub(super) struct ClientRequest {
@@ -213,4 +222,159 @@ pub(super) trait ServerTransport: Send + Sync {
 
     /// Ends the session or the connection.
     async fn end(&self);
+}
+
+/// Why the delivery of a call failed. A call that may have run must not be repeated blindly.
+#[derive(Debug, Clone, Error)]
+pub(super) enum BridgeError {
+    #[error("the server could not be reached within {waited:?}: {reason}; the call was not sent")]
+    Unreachable { waited: Duration, reason: String },
+    #[error("{reason}; the call was not sent")]
+    Tls { reason: String },
+    #[error("{reason}; the call did not run")]
+    NoHttp { reason: String },
+    #[error("the connection was lost while the call was under way ({reason}); it may have run")]
+    ConnectionLost { reason: String },
+    #[error(transparent)]
+    Rejected(#[from] ServerRefusal),
+    #[error("there is no MCP endpoint at that URL ({status}); the usual path of Tidegate is {usual_path}{message}")]
+    NoEndpoint { status: u16, usual_path: &'static str, message: ServerMessage },
+    #[error("the server rejected the call ({status}){message}")]
+    Refused { status: u16, message: ServerMessage },
+    #[error("the server failed ({status}); the call may have run{message}")]
+    Failed { status: u16, message: ServerMessage },
+    #[error("the answer of the server is invalid: {what}; the call may have run")]
+    InvalidAnswer { what: String },
+    #[error("{what}; the call may have run")]
+    TooLarge { what: String },
+    #[error(
+        "the server restarted with MCP {now}, but this client negotiated {before}; \
+         restart the client or its connection; the call was not sent"
+    )]
+    VersionChanged { before: String, now: String },
+    #[error("the server restarted and rejected the client's handshake: {reason}; the call was not sent")]
+    HandshakeRefused { reason: String },
+}
+
+impl From<ReceiveError> for BridgeError {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::TooLarge(_) => Self::TooLarge { what: error.to_string() },
+            ReceiveError::ConnectionLost(reason) => Self::ConnectionLost { reason },
+            ReceiveError::Malformed(_) | ReceiveError::NotUtf8 | ReceiveError::MalformedEvents(_) => {
+                Self::InvalidAnswer { what: error.to_string() }
+            }
+        }
+    }
+}
+
+impl BridgeError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Rejected(ServerRefusal::TokenRequired { .. } | ServerRefusal::TokenRejected { .. }) => {
+                ErrorKind::Unauthenticated
+            }
+            Self::Rejected(ServerRefusal::AccessDenied { .. }) => ErrorKind::Forbidden,
+            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            _ => ErrorKind::Unavailable,
+        }
+    }
+
+    fn may_have_run(&self) -> bool {
+        matches!(
+            self,
+            Self::ConnectionLost { .. } | Self::Failed { .. } | Self::InvalidAnswer { .. } | Self::TooLarge { .. }
+        )
+    }
+
+    /// The error for the client; it names the server.
+    pub(super) fn to_rpc_error(&self, address: &ServerAddress) -> RpcError {
+        let mut error = RpcError::new(RpcError::REFUSED, format!("{address}: {self}"));
+        error.data = Some(json!({"kind": self.kind().name(), "mayHaveRun": self.may_have_run()}));
+        error
+    }
+}
+
+/// The client's own messages, unchanged, and the parameters that the server negotiated.
+#[derive(Debug, Clone)]
+pub(super) struct Handshake {
+    pub(super) initialize: Bytes,
+    pub(super) id: RequestId,
+    /// The notification that completes the handshake, once the client has sent it.
+    pub(super) initialized: Option<Bytes>,
+    pub(super) negotiated: NegotiatedProtocol,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NegotiatedProtocol {
+    pub(super) version: String,
+    lists: Vec<&'static str>,
+}
+
+impl Handshake {
+    /// The handshake of `request`, which the server answered with `negotiated`; `None` for a batch.
+    pub(super) fn new(request: &ClientRequest, negotiated: NegotiatedProtocol) -> Option<Self> {
+        let [id] = request.ids.as_slice() else { return None };
+        Some(Self { initialize: request.line.clone(), id: id.clone(), initialized: None, negotiated })
+    }
+}
+
+impl NegotiatedProtocol {
+    /// Parses an answer to `initialize`. The error is the server's message, or why the answer is invalid.
+    pub(super) fn parse(answer: &[u8]) -> Result<Self, ServerMessage> {
+        let answer: Value =
+            serde_json::from_slice(answer).map_err(|error| ServerMessage::new(&error.to_string(), None))?;
+        let Some(version) = answer["result"]["protocolVersion"].as_str() else {
+            let error = answer.get("error").map(Value::to_string);
+            let reason = error.as_deref().unwrap_or("the answer names no protocol version");
+            return Err(ServerMessage::new(reason, None));
+        };
+        let capabilities = &answer["result"]["capabilities"];
+        let mut lists = vec!["tools", "resources", "prompts"];
+        lists.retain(|list| capabilities[list]["listChanged"] == true);
+        Ok(Self { version: version.to_owned(), lists })
+    }
+
+    /// Checks that a restarted server that answers `self` has the protocol version of `before`.
+    pub(super) fn check_compatible(&self, before: &Self) -> Result<(), BridgeError> {
+        if self.version == before.version {
+            return Ok(());
+        }
+        Err(BridgeError::VersionChanged { before: before.version.clone(), now: self.version.clone() })
+    }
+
+    /// Notifications that make a client reload its lists, since changes may have been missed.
+    pub(super) fn list_changed_notifications(&self) -> impl Iterator<Item = Bytes> {
+        self.lists
+            .iter()
+            .map(|list| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{list}/list_changed\"}}").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifies_only_lists_with_list_changed() {
+        let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":
+            {"tools":{"listChanged":true},"prompts":{},"logging":{},"resources":{"listChanged":true,"subscribe":true}}}}"#;
+        let negotiated = NegotiatedProtocol::parse(answer).unwrap();
+        assert_eq!(negotiated.version, "2025-11-25");
+        let message: Vec<Bytes> = negotiated.list_changed_notifications().collect();
+        assert_eq!(
+            message,
+            [
+                &br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#[..],
+                br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn initialize_error_keeps_the_server_message() {
+        let refused = NegotiatedProtocol::parse(br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#)
+            .unwrap_err();
+        assert_eq!(refused.to_string(), r#"; the server reports: {"code":-32602,"message":"no"}"#);
+    }
 }

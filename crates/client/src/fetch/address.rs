@@ -5,8 +5,8 @@ use std::fmt;
 use reqwest::Url;
 use uuid::Uuid;
 
-use super::transport_control::TransportChange;
-use crate::address::{self, AddressError};
+use super::tool_call::TransportChange;
+use crate::server::{self, AddressError};
 
 const RESULTS: &str = "results";
 /// Path suffixes of a server address that name an endpoint.
@@ -49,7 +49,7 @@ impl ResultServer {
 
     /// Whether requests leave this machine unencrypted.
     pub fn is_sent_unencrypted(&self) -> bool {
-        address::is_sent_unencrypted(&self.base)
+        server::is_sent_unencrypted(&self.base)
     }
 
     pub(crate) fn sql_url(&self) -> Url {
@@ -155,7 +155,7 @@ impl fmt::Debug for ResultAddress {
 }
 
 fn parse_http_url(text: &str) -> Result<Url, AddressError> {
-    address::parse_url(text, &["http", "https"], "http://127.0.0.1:7070/results/ID")
+    server::parse_url(text, &["http", "https"], "http://127.0.0.1:7070/results/ID")
 }
 
 /// The segments of the path as written, without empty ones.

@@ -8,14 +8,13 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 use tidegate_core::Backoff;
 use tidegate_http_client::innermost_cause;
+use tokio_util::sync::CancellationToken;
 
-use crate::bearer_token::BearerToken;
-use crate::fetch::FetchOptions;
-use crate::fetch::error::FetchError;
-use crate::fetch::progress::DownloadEvent;
-use crate::http_client::{http_client, read_refusal};
-use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
-use crate::tls::permanent_request_error;
+use super::error::FetchError;
+use super::{DownloadEvent, FetchOptions};
+use crate::server::{
+    BearerToken, ServerMessage, ServerRefusal, http_client, permanent_request_error, read_refusal, sanitize,
+};
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.
@@ -256,5 +255,17 @@ impl ResultCredential {
             Self::Bearer(bearer) => Some(bearer.token()),
             Self::Link(token) => Some(token),
         }
+    }
+}
+
+/// The result of `work`, or [`FetchError::Interrupted`] if `stop` is cancelled first.
+pub(crate) async fn run_until_cancelled<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = Result<T, FetchError>>,
+) -> Result<T, FetchError> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Err(FetchError::Interrupted),
+        done = work => done,
     }
 }

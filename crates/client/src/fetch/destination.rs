@@ -1,13 +1,17 @@
 //! The output file: checked before the download, written under a temporary name, and renamed when it is complete.
+//!
+//! Its name determines its format and its compression: `rows.csv.gz`, `rows.ndjson.zst`.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::NamedTempFile;
 use tidegate_core::{Format, join_alternatives};
 
-use super::compression::{CompressionWriter, strip_compression_extension};
 use super::error::FetchError;
 
 pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
@@ -214,8 +218,78 @@ fn format_from_extension(path: &Path) -> Option<Format> {
     (!(is_packed && format.is_binary())).then_some(format)
 }
 
+enum CompressionWriter {
+    None(BufWriter<NamedTempFile>),
+    Gzip(GzEncoder<BufWriter<NamedTempFile>>),
+    Zstd(zstd::Encoder<'static, BufWriter<NamedTempFile>>),
+}
+
+tidegate_core::impl_debug!(CompressionWriter, "CompressionWriter");
+
+/// The path without the ending of a compression, and whether it had one.
+fn strip_compression_extension(path: &Path) -> (PathBuf, bool) {
+    match is_gzip(path) || is_zstd(path) {
+        true => (path.with_extension(""), true),
+        false => (path.to_owned(), false),
+    }
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    extensions.iter().any(|other| extension.eq_ignore_ascii_case(other))
+}
+
+fn is_gzip(path: &Path) -> bool {
+    has_extension(path, &["gz", "gzip"])
+}
+
+fn is_zstd(path: &Path) -> bool {
+    has_extension(path, &["zst", "zstd"])
+}
+
+impl CompressionWriter {
+    pub(crate) fn new(file: BufWriter<NamedTempFile>, path: &Path) -> io::Result<Self> {
+        if is_gzip(path) {
+            return Ok(Self::Gzip(GzEncoder::new(file, Compression::default())));
+        }
+        if is_zstd(path) {
+            return Ok(Self::Zstd(zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?));
+        }
+        Ok(Self::None(file))
+    }
+
+    pub(crate) fn finish(self) -> io::Result<NamedTempFile> {
+        let file = match self {
+            Self::None(file) => file,
+            Self::Gzip(encoder) => encoder.finish()?,
+            Self::Zstd(encoder) => encoder.finish()?,
+        };
+        file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+impl Write for CompressionWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::None(file) => file.write(bytes),
+            Self::Gzip(encoder) => encoder.write(bytes),
+            Self::Zstd(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::None(file) => file.flush(),
+            Self::Gzip(encoder) => encoder.flush(),
+            Self::Zstd(encoder) => encoder.flush(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     fn refused(path: &Path) -> String {
@@ -295,5 +369,28 @@ mod tests {
         assert_eq!(unfinished.finish().unwrap(), 4);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    fn compress_as(name: &str) -> Vec<u8> {
+        let mut writer =
+            CompressionWriter::new(BufWriter::new(NamedTempFile::new().unwrap()), Path::new(name)).unwrap();
+        writer.write_all(b"id\n1\n").unwrap();
+        let file = writer.finish().unwrap();
+        std::fs::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn compression_comes_from_extension() {
+        assert_eq!(compress_as("a.csv"), b"id\n1\n");
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(compress_as("a.csv.gz").as_slice()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "id\n1\n");
+        assert_eq!(zstd::decode_all(compress_as("a.ndjson.zst").as_slice()).unwrap(), b"id\n1\n");
+    }
+
+    #[test]
+    fn strips_compression_extension() {
+        assert_eq!(strip_compression_extension(Path::new("x/a.csv.GZ")), (PathBuf::from("x/a.csv"), true));
+        assert_eq!(strip_compression_extension(Path::new("x/a.csv")), (PathBuf::from("x/a.csv"), false));
     }
 }

@@ -1,15 +1,12 @@
 //! Errors of a download.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use thiserror::Error;
 
 use super::destination::format_names;
-use crate::address::AddressError;
-use crate::refusal::ServerMessage;
-use crate::refusal::ServerRefusal;
+use crate::server::{AddressError, ServerMessage, ServerRefusal};
 
 /// Why a result could not be fetched. No message contains a token.
 #[derive(Debug, Error)]

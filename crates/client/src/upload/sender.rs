@@ -11,14 +11,10 @@ use tidegate_core::Backoff;
 use tidegate_http_client::innermost_cause;
 use tokio_util::sync::CancellationToken;
 
-use super::UploadOptions;
-use super::error::{RowReason, UploadError};
 use super::file_part::FilePart;
-use super::receipt::UploadReceipt;
+use super::{RowReason, UploadError, UploadOptions, UploadReceipt};
 use crate::fetch::ResultServer;
-use crate::http_client::{http_client, read_refusal};
-use crate::refusal::{ServerMessage, ServerRefusal, sanitize};
-use crate::tls::permanent_request_error;
+use crate::server::{ServerMessage, ServerRefusal, http_client, permanent_request_error, read_refusal, sanitize};
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Attempts at a server that has never responded. Its address is then more likely wrong than the server is unavailable.

@@ -1,40 +1,37 @@
 //! Streamable HTTP to the server: each message is a POST, and a legacy session has a GET that listens.
 //!
 //! HTTP has no permanent connection; only requests can be lost. A request whose connection was never established was
-//! not sent and is sent again. For any other lost request, it is unknown whether it ran.
+//! not sent and is sent again, with one attempt at a time for all waiting calls. For any other lost request, it is unknown
+//! whether it ran. A legacy session may end, and is then opened again.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
 mod answer;
 mod headers;
-mod listen;
-mod reachability;
-mod session;
-mod tool_headers;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode};
+use tidegate_core::Backoff;
 use tidegate_http_client::innermost_cause;
 use tidegate_mcp::{IncomingMessage, decode};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::headers::SESSION_ID;
-use self::reachability::Reachability;
-use self::session::{HandshakeState, NegotiatedSession, UpstreamSession};
-use self::tool_headers::{ToolHeaders, ToolLookup};
-use super::error::BridgeError;
-use super::handshake::{Handshake, NegotiatedProtocol};
-use super::incoming::ReceivedMessage;
-use super::options::{BridgeNotice, BridgeOptions};
-use super::output::Output;
-use super::request::{ClientRequest, ModernMetadata, RequestState, ServerTransport};
-use crate::http_client::http_client;
-use crate::tls::{permanent_request_error, permanent_tls_error};
+use self::headers::{SESSION_ID, ToolHeaders, ToolLookup};
+use super::request::{
+    BridgeError, ClientRequest, Handshake, ModernMetadata, NegotiatedProtocol, RequestState, ServerTransport,
+};
+use super::server_message::{Output, ReceivedMessage};
+use super::{BridgeNotice, BridgeOptions, reconnection_backoff};
+use crate::server::{http_client, permanent_request_error, permanent_tls_error};
 
 /// Shorter than that of servers: a call on a connection that was just closed fails, because it may have run.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
@@ -152,7 +149,7 @@ impl HttpTransport {
         let response = self.post(&request.line, headers.clone(), deadline, &request.state).await?;
         let is_refused = response.status() == StatusCode::BAD_REQUEST;
         let answer = self.read_answer(response, request).await?;
-        let is_mismatch = is_refused && tool_headers::is_mismatch(answer.bytes());
+        let is_mismatch = is_refused && headers::is_mismatch(answer.bytes());
         if !is_mismatch || self.look_up_tool(request, modern, deadline).await.is_none() {
             return Ok(answer);
         }
@@ -166,13 +163,13 @@ impl HttpTransport {
         let tool = modern.name.as_deref().filter(|_| modern.method == "tools/call")?;
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
-            let line = Bytes::from(tool_headers::tools_list_request(&request.line, cursor.as_deref())?);
+            let line = Bytes::from(headers::tools_list_request(&request.line, cursor.as_deref())?);
             let Ok(IncomingMessage::Request(decoded)) = decode(&line) else { return None };
             let list_request = ClientRequest::new(line, &decoded);
             let headers = self.modern_headers(list_request.modern.as_ref()?);
             let response = self.post(&list_request.line, headers, deadline, &list_request.state).await.ok()?;
             let page = self.read_answer(response, &list_request).await.ok()?;
-            match tool_headers::find_tool(page.bytes(), tool) {
+            match headers::find_tool(page.bytes(), tool) {
                 ToolLookup::Headers(headers) => return self.tool_headers.store(tool, headers).then_some(()),
                 ToolLookup::NextPage(next) => cursor = Some(next),
                 ToolLookup::NotFound => return None,
@@ -298,5 +295,111 @@ impl HttpTransport {
                 return Err(BridgeError::Unreachable { waited: self.options.wait_within, reason });
             }
         }
+    }
+}
+
+#[derive(Debug)]
+struct Reachability {
+    epoch: AtomicU64,
+    is_lost: AtomicBool,
+    has_answered: AtomicBool,
+    backoff: Mutex<Backoff>,
+    retry_lock: tokio::sync::Mutex<()>,
+}
+
+impl Reachability {
+    /// A server that is reachable until an attempt fails.
+    fn new() -> Self {
+        Self {
+            epoch: AtomicU64::default(),
+            is_lost: AtomicBool::default(),
+            has_answered: AtomicBool::default(),
+            backoff: Mutex::new(reconnection_backoff()),
+            retry_lock: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Read before an attempt, and passed to [`Reachability::wait_until_reachable`] after it failed.
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether the server has answered in HTTP.
+    fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Acquire)
+    }
+
+    fn mark_reachable(&self, options: &BridgeOptions) {
+        self.has_answered.store(true, Ordering::Release);
+        if self.is_lost.swap(false, Ordering::AcqRel) {
+            self.backoff.lock().reset();
+            options.notify(&BridgeNotice::Reconnected);
+        }
+    }
+
+    /// Waits after a failed attempt in `epoch`; the delay grows until [`Reachability::mark_reachable`] is called.
+    async fn wait_until_reachable(&self, epoch: u64, reason: &str, options: &BridgeOptions) {
+        if !self.is_lost.swap(true, Ordering::AcqRel) {
+            options.notify(&BridgeNotice::Disconnected(reason.to_owned()));
+        }
+        let _attempt = self.retry_lock.lock().await;
+        while self.epoch() == epoch {
+            let delay = self.backoff.lock().next_delay();
+            tokio::time::sleep(delay).await;
+            // A bare connection runs no call.
+            let connecting = TcpStream::connect((options.address.host(), options.address.port()));
+            if let Ok(Ok(_)) = tokio::time::timeout(options.wait_within, connecting).await {
+                self.epoch.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct NegotiatedSession {
+    handshake: Handshake,
+    /// `None` for servers without sessions.
+    id: Option<HeaderValue>,
+}
+
+#[derive(Debug, Clone, Default)]
+enum HandshakeState {
+    /// The client has not made a handshake.
+    #[default]
+    None,
+    Negotiated(Arc<NegotiatedSession>),
+    /// The handshake could not be repeated; the client has to make a new one.
+    Broken(BridgeError),
+}
+
+#[derive(Debug, Default)]
+struct UpstreamSession {
+    state: watch::Sender<HandshakeState>,
+    /// Held while the handshake is repeated, so that it is repeated once for all calls.
+    renewal_lock: tokio::sync::Mutex<()>,
+}
+
+impl UpstreamSession {
+    /// The session for calls; `None` before a handshake, an error when it is broken.
+    fn negotiated(&self) -> Result<Option<Arc<NegotiatedSession>>, BridgeError> {
+        match &*self.state.borrow() {
+            HandshakeState::None => Ok(None),
+            HandshakeState::Negotiated(session) => Ok(Some(session.clone())),
+            HandshakeState::Broken(failure) => Err(failure.clone()),
+        }
+    }
+
+    fn set_negotiated(&self, handshake: Handshake, id: Option<HeaderValue>) -> Arc<NegotiatedSession> {
+        let session = Arc::new(NegotiatedSession { handshake, id });
+        self.set_state(HandshakeState::Negotiated(session.clone()));
+        session
+    }
+
+    fn set_state(&self, state: HandshakeState) {
+        self.state.send_replace(state);
+    }
+
+    fn subscribe(&self) -> watch::Receiver<HandshakeState> {
+        self.state.subscribe()
     }
 }
