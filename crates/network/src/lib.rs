@@ -4,7 +4,6 @@
 //! built-in tool `sql` through [`tidegate_runtime::Registry::call`], so that identity, rights, row policies, limits and audit
 //! apply. The client sends statements that are already parsed, and each request identifies the caller of its call.
 
-mod byte_order;
 mod flight_client;
 mod flight_server;
 mod node_protocol;

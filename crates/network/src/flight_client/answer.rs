@@ -18,9 +18,9 @@ use tonic::Streaming;
 
 use super::connection::{ConnectionLease, NodeConnection};
 use super::node_client::NodeClient;
-use super::prepared::PreparedHandle;
+use super::other_server::PreparedHandle;
 use super::status;
-use crate::byte_order::{OTHER_BYTE_ORDER, has_native_byte_order};
+use crate::node_protocol::{OTHER_BYTE_ORDER, has_native_byte_order};
 
 /// The messages of one `DoGet`.
 pub(super) struct BatchReader {

@@ -10,8 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
-use super::address::NodeAddress;
-use super::options::FlightTls;
+use super::options::{FlightTls, NodeAddress};
 use super::server_kind::ServerKind;
 
 /// Bytes of one message of a server. Tidegate sends at most 3 MiB, unless a single row is larger.

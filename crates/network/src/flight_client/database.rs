@@ -1,4 +1,4 @@
-//! A database that is reached over Flight SQL.
+//! A database that is reached over Flight SQL, and its statements as a node has described them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,15 +17,13 @@ use tidegate_runtime::Job;
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tokio::time::{Instant, timeout};
 
-use super::action::NodeAction;
 use super::answer::open_answer;
 use super::connection::NodeConnection;
-use super::node_client::NodeClient;
+use super::node_client::{NodeAction, NodeClient};
 use super::options::FlightSqlOptions;
 use super::other_server::{self, RequestTarget};
-use super::plan::FlightPlan;
-use super::server_kind::ServerKind;
-use super::{other_catalog, status};
+use super::server_kind::{self, ServerKind};
+use super::status;
 use crate::node_protocol::NamedStatement;
 
 /// Names in an error about an unknown table.
@@ -261,7 +259,7 @@ impl NodeClient {
         let kind = self.detect(connection, principal, within).await?;
         let (begun, url) = (Instant::now(), connection.address.to_string());
         if kind != ServerKind::Tidegate {
-            let version = other_catalog::version(self, connection, principal, within).await?;
+            let version = server_kind::server_version(self, connection, principal, within).await?;
             let latency = begun.elapsed();
             self.observe_version(&version);
             self.observe_answer(Some(latency));
@@ -322,4 +320,28 @@ fn to_json(parameter: &Parameter) -> Result<Value, Error> {
 fn now_ms() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}
+
+struct FlightPlan {
+    pub(super) client: Arc<NodeClient>,
+    pub(super) statement: Statement,
+    pub(super) principal: Arc<Principal>,
+    pub(super) schema: SchemaRef,
+}
+
+#[async_trait]
+impl Plan for FlightPlan {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    async fn explain(&self) -> Result<String, Error> {
+        let url = self.client.replicas.preferred().address.to_string();
+        let database = self.client.database.as_ref().map(|database| format!(", database {database}"));
+        Ok(format!("Statement of {url}{}:\n{}", database.unwrap_or_default(), self.statement.text()))
+    }
+
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
+        self.client.run(&self.statement, &self.principal, job).await
+    }
 }

@@ -1,25 +1,33 @@
-//! What all requests to a node share: its replicas, the identity of callers, and what was observed.
+//! What all requests to a node share: its replicas in turn, until one answers, the identity of callers, and what was
+//! observed. Also the actions of nodes that have one answer: the check, and the storage of a table.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
+use arrow_flight::Action;
 use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::NodeObservation;
+use tidegate_query::{NodeObservation, TableStorage, is_node_failure};
 use tidegate_sql::SqlDialect;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tonic::Request;
+use tokio::time::{Instant, timeout};
 use tonic::metadata::{AsciiMetadataValue, MetadataValue};
+use tonic::{Code, Request, Status};
 
-use super::address::NodeAddress;
-use super::attempts::Replicas;
 use super::connection::NodeConnection;
-use super::options::{FlightSqlOptions, NodeCredential};
+use super::options::{FlightSqlOptions, NodeAddress, NodeCredential};
+use super::server_kind::ServerKind;
 use super::status;
 use super::table_cache::TableCache;
-use crate::node_protocol::DATABASE_HEADER;
+use crate::node_protocol::{
+    CHECK_ACTION, CheckAnswer, DATABASE_HEADER, DatabaseRequest, STORAGE_ACTION, StorageAnswer, TableRequest,
+};
 
 /// A node with its replicas.
 pub(super) struct NodeClient {
@@ -166,6 +174,224 @@ fn identity_digest(principal: &Principal) -> [u8; 32] {
     add(&claims);
     roles.iter().for_each(|role| add(role));
     digest.finalize().into()
+}
+
+/// While a replica is used, the node itself is probed at this interval.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+
+/// The servers of a node: itself, and its replicas.
+pub(super) struct Replicas {
+    connections: Vec<Arc<NodeConnection>>,
+    /// The position of the one that answered last.
+    preferred: AtomicUsize,
+    probed_at: Mutex<Option<Instant>>,
+}
+
+impl Replicas {
+    pub(super) fn new(connections: Vec<Arc<NodeConnection>>) -> Self {
+        Self { connections, preferred: AtomicUsize::new(0), probed_at: Mutex::default() }
+    }
+
+    /// The one that is in use, or would be tried first.
+    pub(super) fn preferred(&self) -> &NodeConnection {
+        &self.connections[self.preferred_position()]
+    }
+
+    /// The node itself, which takes rows; replicas have copies.
+    pub(super) fn first(&self) -> &Arc<NodeConnection> {
+        &self.connections[0]
+    }
+
+    /// There is at least one.
+    fn preferred_position(&self) -> usize {
+        self.preferred.load(Ordering::Relaxed).min(self.connections.len() - 1)
+    }
+
+    pub(super) async fn is_any_reachable(&self) -> bool {
+        for connection in &self.connections {
+            if connection.is_reachable().await {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn close(&self) {
+        self.connections.iter().for_each(|connection| connection.close());
+    }
+
+    fn must_probe(&self) -> bool {
+        if self.preferred_position() == 0 {
+            return false;
+        }
+        let mut probed_at = self.probed_at.lock();
+        let is_due = probed_at.is_none_or(|probed_at| probed_at.elapsed() >= PROBE_EVERY);
+        if is_due {
+            *probed_at = Some(Instant::now());
+        }
+        is_due
+    }
+
+    fn prefer(&self, position: usize) {
+        if self.preferred.swap(position, Ordering::Relaxed) == 0 && position != 0 {
+            *self.probed_at.lock() = Some(Instant::now());
+        }
+    }
+}
+
+/// The attempts of one request.
+pub(super) struct Attempts<'a> {
+    client: &'a NodeClient,
+    order: std::vec::IntoIter<usize>,
+    current: usize,
+    has_moved_on: bool,
+    /// Whether the current replica is tried once more, on a new connection.
+    has_retried: bool,
+    retry: Option<usize>,
+    deadline: Instant,
+}
+
+impl NodeClient {
+    /// The replicas for one request that must be accepted before `deadline`.
+    pub(super) fn attempts(self: &Arc<Self>, deadline: Instant) -> Attempts<'_> {
+        if self.replicas.must_probe() {
+            let client = self.clone();
+            self.spawn(async move {
+                if client.replicas.connections[0].is_reachable().await {
+                    client.replicas.prefer(0);
+                }
+            });
+        }
+        let (first, count) = (self.replicas.preferred_position(), self.replicas.connections.len());
+        let others = (0..count).filter(|position| *position != first);
+        let order: Vec<usize> = std::iter::once(first).chain(others).collect();
+        Attempts {
+            client: self,
+            order: order.into_iter(),
+            current: first,
+            has_moved_on: false,
+            has_retried: false,
+            retry: None,
+            deadline,
+        }
+    }
+}
+
+impl Attempts<'_> {
+    /// The next replica, and the time within which it must accept the request.
+    pub(super) fn next(&mut self) -> Option<(Arc<NodeConnection>, Duration)> {
+        let retry = self.retry.take();
+        let left = u32::try_from(self.order.len() + usize::from(retry.is_some())).unwrap_or(u32::MAX);
+        let position = retry.or_else(|| self.order.next())?;
+        self.has_moved_on |= position != self.current;
+        self.current = position;
+        let within = self.deadline.saturating_duration_since(Instant::now()) / left;
+        Some((self.client.replicas.connections[self.current].clone(), within))
+    }
+
+    /// Records the result of the current attempt. It is final, unless the replica failed and there are others.
+    ///
+    /// A connection may have broken unnoticed while it was idle. A server that has answered before is therefore tried
+    /// again on a new connection; statements only read.
+    pub(super) fn settle<T>(&mut self, result: Result<T, Error>) -> ControlFlow<Result<T, Error>> {
+        match &result {
+            Err(error) if error.kind() == ErrorKind::Cancelled => {}
+            Err(error) if is_node_failure(error) => {
+                self.client.observe_failure(error);
+                // It may be another program when it returns.
+                let had_answered = self.client.replicas.connections[self.current].take_kind().is_some();
+                if error.kind() == ErrorKind::Unavailable && had_answered && !self.has_retried {
+                    (self.has_retried, self.retry) = (true, Some(self.current));
+                }
+                if (self.retry.is_some() || self.order.len() > 0) && Instant::now() < self.deadline {
+                    return ControlFlow::Continue(());
+                }
+            }
+            _ => {
+                self.client.observe_answer(None);
+                // Another request may have found out in the meantime that the node itself is back.
+                if self.has_moved_on {
+                    self.client.replicas.prefer(self.current);
+                }
+            }
+        }
+        ControlFlow::Break(result)
+    }
+}
+
+/// An action on one connection.
+pub(super) struct NodeAction<'a> {
+    pub(super) client: &'a Arc<NodeClient>,
+    pub(super) connection: &'a Arc<NodeConnection>,
+    pub(super) principal: &'a Principal,
+    pub(super) within: Duration,
+}
+
+impl NodeAction<'_> {
+    /// The answer of the node to the action called `name`.
+    async fn run<A: DeserializeOwned>(&self, name: &str, body: &impl Serialize) -> Result<Result<A, Status>, Error> {
+        let mut lease = self.connection.lease().await;
+        // Texts and numbers always serialize.
+        let body = serde_json::to_vec(body).unwrap_or_default().into();
+        let action = Action { r#type: name.to_owned(), body };
+        let request = self.client.request(action, self.principal, self.within)?;
+        let answer = async {
+            let mut parts = lease.client.do_action(request).await?.into_inner();
+            let first = parts.message().await?;
+            // The status of the action follows its answer.
+            while parts.message().await?.is_some() {}
+            Ok(first)
+        };
+        let answer = match answer.await {
+            Ok(answer) => answer,
+            Err(status) => return Ok(Err(status)),
+        };
+        let malformed = |problem: &str| status::malformed(&self.client.name, problem);
+        let answer = answer.ok_or_else(|| malformed(&format!("the action {name} has no answer")))?;
+        serde_json::from_slice(&answer.body).map(Ok).map_err(|error| malformed(&error.to_string()))
+    }
+
+    pub(super) async fn check(&self) -> Result<CheckAnswer, Error> {
+        let request = DatabaseRequest { database: self.client.database.clone() };
+        let answer: Result<CheckAnswer, Status> = self.run(CHECK_ACTION, &request).await?;
+        let answer = answer.map_err(|status| status::to_error(&self.client.name, &status))?;
+        self.client.observe_version(&answer.version);
+        status::check_protocol(&self.client.name, answer.protocol, &answer.version)?;
+        Ok(answer)
+    }
+
+    /// How `table` is stored. Nothing is known of tables of older versions and of other programs.
+    async fn table_storage(&self, table: &str) -> Result<TableStorage, Error> {
+        if self.client.detect(self.connection, self.principal, self.within).await? != ServerKind::Tidegate {
+            return Ok(TableStorage::default());
+        }
+        let request = TableRequest { database: self.client.database.clone(), table: table.to_owned() };
+        match self.run(STORAGE_ACTION, &request).await? {
+            Ok(StorageAnswer { bytes, indexed_columns }) => Ok(TableStorage { bytes, indexed_columns }),
+            Err(status) if status.code() == Code::Unimplemented => Ok(TableStorage::default()),
+            Err(status) => Err(status::to_error(&self.client.name, &status)),
+        }
+    }
+}
+
+impl NodeClient {
+    /// How `table` is stored at the first replica that answers.
+    pub(super) async fn table_storage(
+        self: &Arc<Self>,
+        table: &str,
+        principal: &Principal,
+    ) -> Result<TableStorage, Error> {
+        let mut attempts = self.attempts(Instant::now() + self.timeout);
+        while let Some((connection, within)) = attempts.next() {
+            let action = NodeAction { client: self, connection: &connection, principal, within };
+            let storage = timeout(within, action.table_storage(table)).await;
+            let storage = storage.unwrap_or_else(|_| Err(status::timed_out(&self.name, within.as_secs_f64())));
+            if let ControlFlow::Break(result) = attempts.settle(storage) {
+                return result;
+            }
+        }
+        Err(status::unavailable(&self.name, "no replica answered"))
+    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,25 @@
-//! Which program a server is: Tidegate, or another one. It is found out once for each connection.
+//! Which program a server is: Tidegate, or another one, what that reports of itself, and how it reads quotation marks. It is
+//! found out once for each connection.
+//!
+//! In some servers `"name"` is a text, `'it''s'` is `its`, or a backslash begins an escape. A statement would then have
+//! another answer without an error. So two statements are tried, before the first one of a caller is sent.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use arrow_flight::Empty;
+use arrow_flight::sql::{CommandGetSqlInfo, CommandStatementQuery, ProstMessageExt, SqlInfo};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_sql::SqlDialect;
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
-use super::action::NodeAction;
 use super::connection::NodeConnection;
-use super::node_client::NodeClient;
-use super::quotation::{self, Quotation};
+use super::node_client::{NodeAction, NodeClient};
+use super::other_server::is_refused;
 use super::status;
 use crate::node_protocol::TABLES_ACTION;
 
@@ -60,7 +67,7 @@ impl NodeClient {
             self.check_dialect(answer.dialect.as_deref())?;
             return Ok(ServerKind::Tidegate);
         }
-        quotation::find(self, connection, principal, within).await.map(ServerKind::Other)
+        find_quotation(self, connection, principal, within).await.map(ServerKind::Other)
     }
 
     async fn is_tidegate(
@@ -107,4 +114,121 @@ impl NodeClient {
 pub(super) fn is_missing_feature(status: &Status) -> bool {
     let is_reported = std::error::Error::source(status).is_none();
     is_reported && matches!(status.code(), Code::Unimplemented | Code::Unknown | Code::Internal)
+}
+
+/// Texts as literals: what a server with standard texts reads, and what any server reads.
+const STANDARD_TEXT: (&str, &str) = (r"'a''b\c'", r"a'b\c");
+const PLAIN_TEXT: (&str, &str) = ("'a'", "a");
+
+/// How a server reads quotation marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quotation {
+    /// The quotation mark of identifiers.
+    pub(super) identifiers: char,
+    /// Whether two quotation marks in a text are one, and a backslash is itself.
+    pub(super) has_standard_texts: bool,
+}
+
+/// Tries how the server reads quotation marks.
+///
+/// # Errors
+/// `Failed` when it reads neither `"` nor backquotes as those of identifiers.
+async fn find_quotation(
+    client: &NodeClient,
+    connection: &NodeConnection,
+    principal: &Principal,
+    within: Duration,
+) -> Result<Quotation, Error> {
+    let reported = reported_quote(client, connection, principal, within).await?;
+    let first = reported.filter(|quote| *quote == '`').unwrap_or('"');
+    let mut refusal = None;
+    for identifiers in [first, if first == '`' { '"' } else { '`' }] {
+        for (has_standard_texts, (literal, expected)) in [(true, STANDARD_TEXT), (false, PLAIN_TEXT)] {
+            match client.read_text(connection, principal, (identifiers, literal), within).await {
+                Ok(text) if text.as_deref() == Some(expected) => {
+                    return Ok(Quotation { identifiers, has_standard_texts });
+                }
+                Ok(_) => {}
+                Err(error) if is_refused(&error) => refusal = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let message = format!("node {:?} quotes identifiers neither with \" nor with backquotes", client.name);
+    let error = Error::new(ErrorKind::Failed, message);
+    Err(match refusal {
+        Some(refusal) => error.with_hint(refusal.message()),
+        None => error,
+    })
+}
+
+impl NodeClient {
+    /// What the server reads as `literal`, through a quoted name.
+    async fn read_text(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        (quote, literal): (char, &str),
+        within: Duration,
+    ) -> Result<Option<String>, Error> {
+        let query = format!("SELECT {quote}x y{quote} FROM (SELECT {literal} AS {quote}x y{quote}) AS t");
+        let command = CommandStatementQuery { query, transaction_id: None };
+        let batches = self.collect(connection, principal, command.as_any(), within).await?;
+        let column = batches.iter().find(|batch| batch.num_rows() > 0).and_then(|batch| batch.columns().first());
+        let text = column.and_then(|column| cast(column, &DataType::Utf8).ok());
+        let text = text.filter(|text| text.is_valid(0));
+        Ok(text.map(|text| text.as_string::<i32>().value(0).to_owned()))
+    }
+}
+
+/// The quotation mark of identifiers, as the server reports it.
+async fn reported_quote(
+    client: &NodeClient,
+    connection: &NodeConnection,
+    principal: &Principal,
+    within: Duration,
+) -> Result<Option<char>, Error> {
+    let text = client.sql_info(connection, principal, SqlInfo::SqlIdentifierQuoteChar, within).await?;
+    let mut characters = text.as_deref().unwrap_or_default().chars();
+    Ok(characters.next().filter(|quote| !quote.is_whitespace() && characters.next().is_none()))
+}
+
+/// The name and the version of the server, as it reports it.
+pub(super) async fn server_version(
+    client: &NodeClient,
+    connection: &NodeConnection,
+    principal: &Principal,
+    within: Duration,
+) -> Result<String, Error> {
+    let name = client.sql_info(connection, principal, SqlInfo::FlightSqlServerName, within).await?;
+    let version = client.sql_info(connection, principal, SqlInfo::FlightSqlServerVersion, within).await?;
+    let known: Vec<String> = [name, version].into_iter().flatten().collect();
+    Ok(if known.is_empty() { "unknown".to_owned() } else { known.join(" ") })
+}
+
+impl NodeClient {
+    /// A text that the server reports of itself; `None` if it does not.
+    async fn sql_info(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        name: SqlInfo,
+        within: Duration,
+    ) -> Result<Option<String>, Error> {
+        let command = CommandGetSqlInfo { info: vec![name as u32] };
+        let batches = match self.collect(connection, principal, command.as_any(), within).await {
+            Ok(batches) => batches,
+            Err(error) if is_refused(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(batches.iter().find_map(|batch| text_in(batch.column_by_name("value")?)))
+    }
+}
+
+/// The first value of a dense union, if it is a text.
+fn text_in(values: &ArrayRef) -> Option<String> {
+    let values = values.as_union_opt()?;
+    let value = (!values.is_empty()).then(|| values.value(0))?;
+    let texts = value.as_string_opt::<i32>()?;
+    (!texts.is_empty() && texts.is_valid(0)).then(|| texts.value(0).to_owned())
 }

@@ -1,23 +1,31 @@
-//! The tables of a node, as it lists them.
+//! The tables of a node: as it lists them, or, for a server of another program, as its command returns them. Servers without
+//! that command have `SHOW TABLES`, and for each table the columns of an answer without rows.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::{Array, AsArray, BinaryArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow_flight::sql::{Any, CommandGetTables, CommandStatementQuery, ProstMessageExt};
 use arrow_flight::{Action, IpcMessage};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{NodeTable, NodeTables};
+use tidegate_sql::SqlDialect;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
 
 use super::connection::NodeConnection;
 use super::node_client::NodeClient;
-use super::server_kind::ServerKind;
-use super::{other_catalog, status};
+use super::other_server::is_refused;
+use super::server_kind::{Quotation, ServerKind};
+use super::status;
 use crate::node_protocol::{DatabaseRequest, TABLES_ACTION, TABLES_BYTES_MAX, TABLES_MAX, TableMessage, TablesHeader};
 
 impl NodeClient {
@@ -29,7 +37,7 @@ impl NodeClient {
                 match self.detect(&connection, principal, within).await? {
                     ServerKind::Tidegate => self.list_tables(&connection, principal, within).await,
                     ServerKind::Other(quotation) => {
-                        other_catalog::list_tables(self, &connection, principal, quotation, within).await
+                        list_other_tables(self, &connection, principal, quotation, within).await
                     }
                 }
             };
@@ -95,7 +103,7 @@ impl NodeClient {
 }
 
 /// Fails if a list of tables is too long.
-pub(super) fn check_size(node: &str, tables: usize, bytes: usize) -> Result<(), Error> {
+fn check_size(node: &str, tables: usize, bytes: usize) -> Result<(), Error> {
     if tables <= TABLES_MAX && bytes <= TABLES_BYTES_MAX {
         return Ok(());
     }
@@ -104,9 +112,198 @@ pub(super) fn check_size(node: &str, tables: usize, bytes: usize) -> Result<(), 
 }
 
 /// The schema in an encapsulated IPC message.
-pub(super) fn decode_schema(message: Bytes) -> Result<SchemaRef, String> {
+fn decode_schema(message: Bytes) -> Result<SchemaRef, String> {
     // Messages of another program may be malformed in ways that the decoder does not expect.
     let decoded = std::panic::catch_unwind(|| Schema::try_from(IpcMessage(message)));
     let schema = decoded.map_err(|_| "a schema cannot be decoded".to_owned())?;
     schema.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// Schemas that describe the database itself.
+const SYSTEM_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
+/// The schema whose tables need no schema before their names.
+const DEFAULT_POSTGRES_SCHEMA: &str = "public";
+
+/// The tables of the configured catalog, or of all catalogs.
+///
+/// A statement names a table as the list does. In PostgreSQL's dialect, a schema may come first; in others it cannot, so
+/// that names that several schemas have are left out.
+async fn list_other_tables(
+    client: &NodeClient,
+    connection: &NodeConnection,
+    principal: &Principal,
+    quotation: Quotation,
+    within: Duration,
+) -> Result<Vec<NodeTable>, Error> {
+    let command = CommandGetTables {
+        catalog: client.database.clone(),
+        db_schema_filter_pattern: None,
+        table_name_filter_pattern: None,
+        table_types: Vec::new(),
+        include_schema: true,
+    };
+    let (mut tables, mut bytes) = (BTreeMap::<String, Option<NodeTable>>::new(), 0_usize);
+    let listed = match client.collect(connection, principal, command.as_any(), within).await {
+        Ok(listed) => listed,
+        Err(refused) if is_refused(&refused) => {
+            let listed = list_by_statement(client, connection, principal, quotation, within).await;
+            return listed.map_err(|error| match is_refused(&error) {
+                true => {
+                    let message = format!("node {:?} does not list its tables", client.name);
+                    Error::new(ErrorKind::Failed, message).with_hint(refused.message())
+                }
+                false => error,
+            });
+        }
+        Err(error) => return Err(error),
+    };
+    for batch in listed {
+        let malformed = |problem: &str| status::malformed(&client.name, problem);
+        let (schemas, names) = (texts(&batch, "db_schema_name"), texts(&batch, "table_name"));
+        let columns = batch.column_by_name("table_schema").and_then(|column| column.as_binary_opt::<i32>());
+        let columns = columns.ok_or_else(|| malformed("a list of tables has no columns of tables"))?;
+        for (row, (schema, name)) in schemas.into_iter().zip(names).enumerate() {
+            let Some(name) = name else { return Err(malformed("a table has no name")) };
+            let schema = schema.unwrap_or_default();
+            if SYSTEM_SCHEMAS.contains(&schema.as_str()) {
+                continue;
+            }
+            let Some(encoded) = value_at(columns, row) else { continue };
+            bytes = bytes.saturating_add(encoded.len());
+            check_size(&client.name, tables.len() + 1, bytes)?;
+            let columns = decode_schema(encoded).map_err(|problem| malformed(&problem))?;
+            let name = table_name(client.dialect, &schema, &name);
+            let table = NodeTable { name: name.clone(), schema: columns, rows: None, comment: None, unreadable: None };
+            tables.entry(name).and_modify(|known| *known = None).or_insert(Some(table));
+        }
+    }
+    Ok(tables.into_values().flatten().collect())
+}
+
+fn table_name(dialect: SqlDialect, schema: &str, name: &str) -> String {
+    let has_schema = dialect.is_postgres() && !schema.is_empty() && schema != DEFAULT_POSTGRES_SCHEMA;
+    if has_schema { dialect.table_name(&[schema, name]) } else { dialect.table_name(&[name]) }
+}
+
+fn value_at(column: &BinaryArray, row: usize) -> Option<Bytes> {
+    column.is_valid(row).then(|| Bytes::copy_from_slice(column.value(row)))
+}
+
+/// The values of a text column; all are null if there is none.
+fn texts(batch: &RecordBatch, column: &str) -> Vec<Option<String>> {
+    let column = batch.column_by_name(column).and_then(|column| column.as_string_opt::<i32>());
+    match column {
+        Some(column) => column.iter().map(|value| value.map(str::to_owned)).collect(),
+        None => vec![None; batch.num_rows()],
+    }
+}
+
+impl NodeClient {
+    /// All batches of the answer to a command, which is a list of bounded size.
+    pub(super) async fn collect(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        command: Any,
+        within: Duration,
+    ) -> Result<Vec<RecordBatch>, Error> {
+        let info = self.flight_info(connection, principal, command, within).await?;
+        let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        for ticket in self.tickets_of(connection, info)? {
+            let mut reader = self.open_part(connection, principal, ticket, within).await?;
+            while let Some(batch) = reader.next().await? {
+                rows += batch.num_rows();
+                bytes += batch.get_array_memory_size();
+                check_size(&self.name, rows, bytes)?;
+                batches.push(batch);
+            }
+        }
+        Ok(batches)
+    }
+}
+
+const SHOW_TABLES: &str = "SHOW TABLES";
+/// The columns with the names of tables and schemas, as Spark and DataFusion have them.
+const NAME_COLUMNS: [&str; 2] = ["tableName", "table_name"];
+const SCHEMA_COLUMNS: [&str; 2] = ["database", "table_schema"];
+/// Each table needs a statement, whenever the list is requested again.
+const LISTED_MAX: usize = 200;
+const STATEMENTS_AT_ONCE: usize = 8;
+
+/// The tables that the server shows. A name that several schemas have is left out.
+///
+/// # Errors
+/// `Failed` or `InvalidArguments` when the server does not show them, `TooLarge` beyond the limit.
+async fn list_by_statement(
+    client: &NodeClient,
+    connection: &NodeConnection,
+    principal: &Principal,
+    quotation: Quotation,
+    within: Duration,
+) -> Result<Vec<NodeTable>, Error> {
+    let command = CommandStatementQuery { query: SHOW_TABLES.to_owned(), transaction_id: None };
+    let listed = client.collect(connection, principal, command.as_any(), within).await?;
+    let mut names: Vec<String> = Vec::new();
+    for batch in &listed {
+        let found = first_texts(batch, &NAME_COLUMNS);
+        let found = found.ok_or_else(|| status::malformed(&client.name, "SHOW TABLES has no names of tables"))?;
+        let schemas = first_texts(batch, &SCHEMA_COLUMNS).unwrap_or_default();
+        let is_own = |row: usize| {
+            let schema = schemas.get(row).and_then(Option::as_deref).unwrap_or_default();
+            !SYSTEM_SCHEMAS.contains(&schema)
+        };
+        names.extend(found.into_iter().enumerate().filter(|(row, _)| is_own(*row)).filter_map(|(_, name)| name));
+    }
+    let repeated = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    let names: Vec<String> = names.iter().filter(|name| !repeated(name)).cloned().collect();
+    if names.len() > LISTED_MAX {
+        let message = format!(
+            "node {:?} has {} tables and no command that lists their columns; at most {LISTED_MAX} can be used",
+            client.name,
+            names.len()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let describing = names.into_iter().map(|name| async move {
+        let described = client.columns_of(connection, principal, &name, quotation, within).await;
+        let (schema, unreadable) = match described {
+            Ok(schema) => (schema, None),
+            Err(error) if is_refused(&error) => (SchemaRef::new(Schema::empty()), Some(error.message().to_owned())),
+            Err(error) => return Err(error),
+        };
+        let name = client.dialect.table_name(&[&name]);
+        Ok(NodeTable { name, schema, rows: None, comment: None, unreadable })
+    });
+    stream::iter(describing).buffered(STATEMENTS_AT_ONCE).try_collect().await
+}
+
+impl NodeClient {
+    /// The columns of a table, from an answer without rows.
+    async fn columns_of(
+        &self,
+        connection: &NodeConnection,
+        principal: &Principal,
+        table: &str,
+        quotation: Quotation,
+        within: Duration,
+    ) -> Result<SchemaRef, Error> {
+        let quote = quotation.identifiers;
+        let doubled = table.replace(quote, &format!("{quote}{quote}"));
+        let query = format!("SELECT * FROM {quote}{doubled}{quote} LIMIT 0");
+        let command = CommandStatementQuery { query, transaction_id: None };
+        let info = self.flight_info(connection, principal, command.as_any(), within).await?;
+        let no_columns = || status::malformed(&self.name, "an answer has no columns");
+        let mut tickets = self.tickets_of(connection, info)?;
+        let first = tickets.pop_front().ok_or_else(no_columns)?;
+        let mut reader = self.open_part(connection, principal, first, within).await?;
+        while reader.next().await?.is_some() {}
+        reader.schema().ok_or_else(no_columns)
+    }
+}
+
+/// The values of the first column with one of these names, as text.
+fn first_texts(batch: &RecordBatch, names: &[&str]) -> Option<Vec<Option<String>>> {
+    let column = names.iter().find_map(|name| batch.column_by_name(name))?;
+    let texts = cast(column, &DataType::Utf8).ok()?;
+    Some(texts.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect())
 }

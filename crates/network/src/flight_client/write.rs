@@ -25,9 +25,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
-use super::action::NodeAction;
 use super::connection::NodeConnection;
-use super::node_client::NodeClient;
+use super::node_client::{NodeAction, NodeClient};
 use super::server_kind::ServerKind;
 use super::status;
 use crate::node_protocol::{KEY_HEADER, REPEATED_HEADER, SEQUENCE_HEADER};

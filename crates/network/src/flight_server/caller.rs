@@ -4,9 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use base64::Engine as _;
-use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine as _, alphabet};
 use tidegate_core::{
     AuthenticationError, CallOrigin, Caller, Credentials, HOPS_CLAIM, Principal, TransportKind, is_bearer_token,
 };
@@ -17,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use super::state::FlightState;
+use super::FlightState;
 
 /// Number and interval of attempts while a new configuration is being applied, which takes a moment.
 const TRIES_MAX: usize = 100;

@@ -1,4 +1,4 @@
-//! Databases as catalogs, with their schemas and tables.
+//! Databases as catalogs, with their schemas and tables, and what the server is and can, for `GetSqlInfo`.
 //!
 //! The names come from the tools `list_databases` and `list_tables`, called for the client, so that it sees what its roles
 //! may see. A table whose database has no schemas is in the schema with the empty name.
@@ -10,25 +10,26 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
-use arrow_flight::sql::metadata::SqlInfoData;
-use arrow_flight::sql::{Command, CommandGetDbSchemas, CommandGetTables};
+use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
+use arrow_flight::sql::{
+    Command, CommandGetDbSchemas, CommandGetTables, SqlInfo, SqlNullOrdering, SqlSupportedTransaction,
+};
 use arrow_flight::utils::flight_data_to_batches;
 use arrow_flight::{FlightData, IpcMessage, SchemaAsIpc};
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::root_as_message;
 use arrow_ipc::writer::IpcWriteOptions;
 use bytes::Bytes;
-use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
 use tidegate_core::WriteRows;
 use tidegate_runtime::AnswerMeta;
 use tidegate_sql::SqlDialect;
 use tonic::{Code, Status};
 
+use super::internal;
 use super::service::FlightRequest;
-use super::sql_info::sql_info;
-use super::status::internal;
 
 /// Bytes of the list of tables of one database.
 const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -276,6 +277,35 @@ pub(super) fn texts(batch: &RecordBatch, column: &str) -> Vec<String> {
 pub(super) fn encapsulated_schema(schema: &Schema) -> Result<Bytes, FlightError> {
     let message: IpcMessage = SchemaAsIpc::new(schema, &IpcWriteOptions::default()).try_into()?;
     Ok(message.0)
+}
+
+/// The version of Arrow's format that answers have.
+const ARROW_FORMAT_VERSION: &str = "1.5";
+
+/// All entries of a server of `version`, for a caller that may write rows, or may not.
+fn sql_info(version: &str, takes_rows: bool) -> Result<SqlInfoData, FlightError> {
+    let mut info = SqlInfoDataBuilder::new();
+    info.append(SqlInfo::FlightSqlServerName, "Tidegate");
+    info.append(SqlInfo::FlightSqlServerVersion, version);
+    info.append(SqlInfo::FlightSqlServerArrowVersion, ARROW_FORMAT_VERSION);
+    info.append(SqlInfo::FlightSqlServerReadOnly, !takes_rows);
+    info.append(SqlInfo::FlightSqlServerBulkIngestion, takes_rows);
+    info.append(SqlInfo::FlightSqlServerSql, true);
+    info.append(SqlInfo::FlightSqlServerSubstrait, false);
+    info.append(SqlInfo::FlightSqlServerTransaction, SqlSupportedTransaction::None as i32);
+    // Dropping the stream of an answer cancels it; there is no action of its own.
+    info.append(SqlInfo::FlightSqlServerCancel, false);
+    info.append(SqlInfo::SqlDdlCatalog, false);
+    info.append(SqlInfo::SqlDdlSchema, false);
+    info.append(SqlInfo::SqlDdlTable, false);
+    info.append(SqlInfo::SqlIdentifierQuoteChar, "\"");
+    info.append(SqlInfo::SqlNullOrdering, SqlNullOrdering::SqlNullsSortedAtEnd as i32);
+    info.append(SqlInfo::SqlTransactionsSupported, false);
+    info.append(SqlInfo::SqlSelectForUpdateSupported, false);
+    info.append(SqlInfo::SqlStoredProceduresSupported, false);
+    info.append(SqlInfo::SqlBatchUpdatesSupported, false);
+    info.append(SqlInfo::SqlSavepointsSupported, false);
+    info.build()
 }
 
 #[cfg(test)]

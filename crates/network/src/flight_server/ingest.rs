@@ -16,10 +16,8 @@ use tokio::time::timeout;
 use tonic::{Code, Response, Status, Streaming};
 
 use super::caller::CallerCheck;
-use super::request_size::MESSAGE_BYTES_MAX;
-use super::service::FlightRequest;
-use super::state::new_call;
-use super::status::to_status;
+use super::service::{FlightRequest, MESSAGE_BYTES_MAX};
+use super::{new_call, to_status};
 use crate::node_protocol::{KEY_HEADER, REPEATED_HEADER, SEQUENCE_HEADER};
 
 /// Bytes of all rows of one call, as over HTTP.

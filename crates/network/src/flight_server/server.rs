@@ -18,13 +18,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
+use super::FlightState;
 use super::caller::FlightPeer;
 use super::node_actions::DescribedTables;
-use super::prepared_statements::PreparedStatements;
-use super::request_size::BoundedFlightService;
-use super::service::TidegateFlightService;
-use super::state::FlightState;
-use super::ticket::TicketSigner;
+use super::service::{BoundedFlightService, TidegateFlightService};
+use super::ticket::{PreparedStatements, TicketSigner};
 
 /// Bytes of the headers of a request.
 const HEADER_BYTES_MAX: u32 = 64 * 1024;

@@ -1,8 +1,15 @@
-//! The requests of Flight: authenticates each, and passes commands on.
+//! The requests of Flight: bounds and authenticates each, and passes commands on.
+//!
+//! Messages with rows may be larger than all others. The end of a body has a meaning: a reset stream is an error, never an
+//! end. tonic takes a request that was reset with CANCEL for one that has ended, and hyper does so with NO_ERROR. The rows
+//! that were sent before would then count as all rows.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use arrow_flight::flight_service_server::FlightService;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
 use arrow_flight::sql::{Any, Command, DoPutPreparedStatementResult, ProstMessageExt};
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
@@ -11,14 +18,17 @@ use arrow_flight::{
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use http_body::{Frame, SizeHint};
 use prost::Message;
 use tidegate_core::Caller;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service, http};
 use tonic::metadata::MetadataMap;
+use tonic::server::NamedService;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::caller::FlightCredentials;
-use super::state::FlightState;
-use super::status::to_status;
+use super::{FlightState, to_status};
 use crate::node_protocol::{CHECK_ACTION, NamedStatement, STORAGE_ACTION, TABLES_ACTION};
 
 /// The actions of Flight SQL that this server has, and those for other nodes.
@@ -273,5 +283,85 @@ impl FlightService for TidegateFlightService {
     ) -> Result<Response<Self::DoExchangeStream>, Status> {
         self.admit(request).await?;
         Err(Status::unimplemented("this server does not have DoExchange"))
+    }
+}
+
+/// Bytes of a request: a statement.
+const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a message with rows, or with values of parameters; it has one batch. Its caller is authenticated before.
+pub(super) const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a message of an answer. Batches are cut at 3 MiB; only a single row can be larger.
+const ANSWER_BYTES_MAX: usize = 1 << 30;
+const PUT_METHOD: &str = "/DoPut";
+
+type Server = FlightServiceServer<TidegateFlightService>;
+
+/// The service, with a limit for the messages of each method.
+#[derive(Clone)]
+pub(super) struct BoundedFlightService {
+    of_rows: Server,
+    others: Server,
+}
+
+impl BoundedFlightService {
+    pub(super) fn new(service: TidegateFlightService) -> Self {
+        let service = Arc::new(service);
+        let server = |bytes_max| {
+            FlightServiceServer::from_arc(service.clone())
+                .max_decoding_message_size(bytes_max)
+                .max_encoding_message_size(ANSWER_BYTES_MAX)
+        };
+        Self { of_rows: server(MESSAGE_BYTES_MAX), others: server(REQUEST_BYTES_MAX) }
+    }
+}
+
+impl NamedService for BoundedFlightService {
+    const NAME: &'static str = Server::NAME;
+}
+
+impl Service<http::Request<Body>> for BoundedFlightService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Both are always ready.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        match request.uri().path().ends_with(PUT_METHOD) {
+            true => self.of_rows.call(request.map(|body| Body::new(WholeBody(body)))),
+            false => self.others.call(request),
+        }
+    }
+}
+
+const RESET: &str = "the client has cancelled the request, or its connection broke";
+
+/// A body that ends only if the client has ended it.
+struct WholeBody(Body);
+
+impl http_body::Body for WholeBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        // Any status but CANCELLED, which tonic takes for an end.
+        let reset = || Poll::Ready(Some(Err(Status::aborted(RESET))));
+        match ready!(Pin::new(&mut self.0).poll_frame(context)) {
+            Some(Ok(frame)) => Poll::Ready(Some(Ok(frame))),
+            Some(Err(_)) => reset(),
+            None if self.0.is_end_stream() => Poll::Ready(None),
+            None => reset(),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
     }
 }

@@ -20,10 +20,9 @@ use tidegate_sql::{SqlDialect, Statement};
 use tonic::{Code, Status};
 
 use super::answer::FlightAnswer;
-use super::prepared_statements::PreparedStatement;
 use super::service::{FlightRequest, READ_ONLY};
-use crate::byte_order::{OTHER_BYTE_ORDER, has_native_byte_order};
-use crate::node_protocol::{DATABASE_HEADER, NamedStatement};
+use super::ticket::PreparedStatement;
+use crate::node_protocol::{DATABASE_HEADER, NamedStatement, OTHER_BYTE_ORDER, has_native_byte_order};
 
 /// The tool that runs statements.
 const SQL_TOOL: &str = "sql";
