@@ -2,6 +2,11 @@
 //!
 //! Messages arrive one by one. Answers leave through a bounded queue in the order in which they are ready. The
 //! transports frame them as lines, WebSocket frames or events.
+//!
+//! Notifications are sent between other messages, through the same queue. A change becomes a message only when the queue has
+//! room. A client that reads slowly therefore receives one notification for several changes. A client that does not read at
+//! all is dropped by its transport: HTTP breaks connections at the write timeout, and over standard output the client blocks
+//! only itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, ErrorKind};
 use tidegate_mcp::{
-    AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, McpService, McpSession, NotificationFeed,
-    RequestContext, RequestId, RpcAnswer, RpcError, RpcRequest,
+    AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, ListenStream, McpService, McpSession,
+    NotificationFeed, RequestContext, RequestId, RpcAnswer, RpcError, RpcRequest,
 };
 use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -18,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::notifications;
 use crate::outbox::{AnswerSink, Outbox, OutgoingMessage, Spool, SpoolError};
 use crate::revalidation::{CallerResolver, CallerRevalidator, DecodedMessage, Revoked, with_callers};
 
@@ -68,7 +72,7 @@ impl McpConnection {
             in_flight: Arc::default(),
             outgoing,
             request_permits: Arc::new(Semaphore::new(limits.requests_max)),
-            stream_permits: Arc::new(Semaphore::new(notifications::STREAMS_MAX)),
+            stream_permits: Arc::new(Semaphore::new(STREAMS_MAX)),
             tasks,
             input_closed: CancellationToken::new(),
             abandoned: CancellationToken::new(),
@@ -130,7 +134,7 @@ impl McpConnection {
 
     pub(crate) fn is_idle(&self) -> bool {
         let free = (self.request_permits.available_permits(), self.stream_permits.available_permits());
-        free == (self.limits.requests_max, notifications::STREAMS_MAX)
+        free == (self.limits.requests_max, STREAMS_MAX)
     }
 
     /// Resolves when the output is closed: the client no longer receives messages.
@@ -191,7 +195,7 @@ impl McpConnection {
         std::mem::replace(&mut *self.session_notifications.lock(), replaced.clone()).cancel();
         let (input_closed, outgoing) = (self.input_closed.clone(), self.outgoing.clone());
         self.tasks.spawn(async move {
-            let forwarding = notifications::forward_feed(&mut feed, &resolver, &outgoing);
+            let forwarding = forward_feed(&mut feed, &resolver, &outgoing);
             input_closed.run_until_cancelled(replaced.run_until_cancelled(forwarding)).await;
         });
     }
@@ -204,8 +208,7 @@ impl McpConnection {
         resolver: &Arc<dyn CallerResolver>,
     ) {
         let Ok(permit) = self.stream_permits.clone().try_acquire_owned() else {
-            let message =
-                format!("too many open notification streams: at most {} per connection", notifications::STREAMS_MAX);
+            let message = format!("too many open notification streams: at most {STREAMS_MAX} per connection");
             return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
         };
         let task = self.request_task(caller, resolver);
@@ -298,7 +301,7 @@ impl RequestTask {
             RpcAnswer::Stream(stream) => self.send_answer(&id, stream).await,
             RpcAnswer::Listen(stream) => {
                 let McpConnection { outgoing, input_closed, .. } = &*self.connection;
-                notifications::forward_subscription(stream, &self.resolver, outgoing, input_closed).await;
+                forward_subscription(stream, &self.resolver, outgoing, input_closed).await;
             }
         }
     }
@@ -391,5 +394,54 @@ impl RequestTask {
 
     async fn send(&self, message: OutgoingMessage) {
         self.connection.send(message).await;
+    }
+}
+
+/// Maximum number of notification streams of one connection. They do not count as requests.
+const STREAMS_MAX: usize = 16;
+/// Delay before a caller that cannot be resolved now is resolved again. The connection itself decides whether to end.
+const RESOLVE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Forwards the notifications of `stream` until its client cancels it or `input_closed` fires. Then sends its result.
+async fn forward_subscription(
+    mut stream: ListenStream,
+    resolver: &Arc<dyn CallerResolver>,
+    outgoing: &mpsc::Sender<OutgoingMessage>,
+    input_closed: &CancellationToken,
+) {
+    let cancelled = stream.cancellation();
+    let forwarding = async {
+        // The acknowledgement comes first, even if the stream ends immediately.
+        forward_pending(stream.feed(), outgoing).await;
+        input_closed.run_until_cancelled(forward_feed(stream.feed(), resolver, outgoing)).await;
+        let _ = outgoing.send(OutgoingMessage::Whole(stream.end().bytes)).await;
+    };
+    cancelled.run_until_cancelled(forwarding).await;
+}
+
+async fn forward_feed(
+    feed: &mut NotificationFeed,
+    resolver: &Arc<dyn CallerResolver>,
+    outgoing: &mpsc::Sender<OutgoingMessage>,
+) {
+    loop {
+        forward_pending(feed, outgoing).await;
+        tokio::select! {
+            () = outgoing.closed() => return,
+            () = feed.changed() => {}
+        }
+        match resolver.resolve_caller().await {
+            Ok(caller) => feed.update_caller(&caller).await,
+            Err(_) => tokio::time::sleep(RESOLVE_AGAIN_AFTER).await,
+        }
+    }
+}
+
+async fn forward_pending(feed: &mut NotificationFeed, outgoing: &mpsc::Sender<OutgoingMessage>) {
+    // Reserves room first: a change that occurs while this waits is part of the same message.
+    while let Ok(room) = outgoing.reserve().await
+        && let Some(message) = feed.next_message()
+    {
+        room.send(OutgoingMessage::Whole(message));
     }
 }

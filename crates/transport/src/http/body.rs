@@ -1,14 +1,34 @@
-//! Reads request bodies within limits. A rejected body is still read to its end, so that the connection can be reused.
+//! Request bodies: read within limits, or piece by piece by the handler of a call while the rest waits in the connection. A
+//! rejected body is still read to its end, so that the connection can be reused.
+//!
+//! Bodies with a transfer coding other than `chunked` are refused. The HTTP library decodes only `chunked`, so it would pass
+//! the compressed bytes on as the body.
+//!
+//! [RFC 9112, Transfer-Encoding](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)
 
 use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
 use bytes::Bytes;
-use http_body::Body as _;
+use futures::{Stream, stream};
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_runtime::RequestBody;
 
 use super::answer::{ProblemDetails, ProblemType};
+use super::endpoints::Endpoint;
+use super::response::refused_request;
+use super::state::{HttpOptions, HttpState};
 
 /// Maximum number of further bytes of a rejected body that are read and discarded. Beyond it the connection closes.
 const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -72,4 +92,123 @@ async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyEr
         return Err(BodyError::TooLarge);
     }
     Ok(if joined.is_empty() { only } else { joined.into() })
+}
+
+const INCOMPLETE: &str = "the body broke off before its end; nothing was stored";
+const TOO_SLOW: &str = "the body arrived too slowly; nothing was stored";
+
+/// The body of a request. The handler and this module hold the same body, so that what the handler leaves unread can be
+/// discarded.
+pub(super) struct StreamedBody(Arc<BodyState>);
+
+struct BodyState {
+    body: Mutex<Body>,
+    failure: Mutex<Option<BodyFailure>>,
+    was_read: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyFailure {
+    Incomplete,
+    TooSlow,
+}
+
+impl StreamedBody {
+    pub(super) fn new(body: Body) -> Self {
+        let (body, failure, was_read) = (Mutex::new(body), Mutex::new(None), AtomicBool::new(false));
+        Self(Arc::new(BodyState { body, failure, was_read }))
+    }
+
+    /// Reads the rest of a refused body, so that the client reads the refusal, and the connection can be reused. A client
+    /// that waits for `100 Continue` sends nothing after the refusal.
+    ///
+    /// [RFC 9110, Expect](https://www.rfc-editor.org/rfc/rfc9110#section-10.1.1)
+    pub(super) async fn discard_rest(&self, headers: &HeaderMap, within: Duration) {
+        let expected = headers.get(header::EXPECT).map(HeaderValue::as_bytes).unwrap_or_default();
+        if self.0.was_read.load(Ordering::Relaxed) || !expected.eq_ignore_ascii_case(b"100-continue") {
+            // The handler then reads an empty body.
+            let rest = std::mem::take(&mut *self.0.body.lock());
+            discard(rest, within).await;
+        }
+    }
+
+    /// The body for a call. Refuses a body whose declared length is over the limit before a byte of it is read, so that a
+    /// client that waits for `100 Continue` sends nothing.
+    pub(super) fn request_body(
+        &self,
+        media_type: &str,
+        coding: Option<String>,
+        options: &HttpOptions,
+    ) -> Result<RequestBody, ProblemDetails> {
+        let bytes_max = options.data_bytes_max;
+        let declared = self.0.body.lock().size_hint().lower();
+        if declared > bytes_max {
+            let message = format!("the body has {declared} bytes; at most {bytes_max} are taken at once");
+            return Err(Error::new(ErrorKind::TooLarge, message).into());
+        }
+        let pieces = read_pieces(self.0.clone(), options.read_within);
+        Ok(RequestBody::new(media_type, coding, bytes_max, pieces))
+    }
+
+    /// The problem of a failed call, in the words of the failure of its body, if that failed.
+    pub(super) fn describe_failure(&self, problem: ProblemDetails) -> ProblemDetails {
+        match *self.0.failure.lock() {
+            Some(BodyFailure::Incomplete) => ProblemDetails::bad_request(INCOMPLETE),
+            Some(BodyFailure::TooSlow) => ProblemDetails::new(ProblemType::TooSlow, TOO_SLOW),
+            None => problem,
+        }
+    }
+}
+
+/// The pieces of a body, each within `within`. The time in which the handler does not read does not count.
+fn read_pieces(state: Arc<BodyState>, within: Duration) -> impl Stream<Item = Result<Bytes, Error>> + Send + 'static {
+    stream::unfold(Some(state), move |state| async move {
+        let state = state?;
+        loop {
+            let failure = match tokio::time::timeout(within, next_frame(&state)).await {
+                Ok(None) => return None,
+                // Trailers have no meaning here.
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(piece) => return Some((Ok(piece), Some(state))),
+                    Err(_) => continue,
+                },
+                Ok(Some(Err(_))) => BodyFailure::Incomplete,
+                Err(_) => BodyFailure::TooSlow,
+            };
+            *state.failure.lock() = Some(failure);
+            let message = if failure == BodyFailure::TooSlow { TOO_SLOW } else { INCOMPLETE };
+            return Some((Err(Error::new(ErrorKind::InvalidArguments, message)), None));
+        }
+    })
+}
+
+async fn next_frame(state: &BodyState) -> Option<Result<Frame<Bytes>, axum::Error>> {
+    state.was_read.store(true, Ordering::Relaxed);
+    std::future::poll_fn(|context| -> Poll<_> { Pin::new(&mut *state.body.lock()).poll_frame(context) }).await
+}
+
+/// Answers 400 to requests with another transfer coding, and closes their connection, whose next request may not begin
+/// where the body ends.
+pub(super) async fn check_transfer_encoding<F: Future<Output = Response>>(
+    http_state: &HttpState,
+    endpoint: &Endpoint,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
+    let Some(codings) = unsupported_codings(request.headers()) else { return next(request).await };
+    let reason = format!(
+        "the transfer coding {codings:?} is not supported; send the body uncompressed, with Transfer-Encoding: chunked \
+         or Content-Length"
+    );
+    let origin = endpoint.origin(request.extensions());
+    let mut response = refused_request(http_state, origin, ProblemDetails::bad_request(reason));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// The value of `Transfer-Encoding`, unless it is absent or just `chunked`.
+fn unsupported_codings(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(header::TRANSFER_ENCODING).iter().map(|value| value.to_str().unwrap_or("?").trim());
+    let codings = values.collect::<Vec<_>>().join(", ");
+    (!codings.is_empty() && !codings.eq_ignore_ascii_case("chunked")).then_some(codings)
 }

@@ -2,21 +2,25 @@
 //!
 //! At the maximum, a further connection ends the oldest one without a request, so that idle clients cannot keep others
 //! out. Connections beyond the maximum wait before anything is read from them.
+//!
+//! A connection breaks if its peer takes no written data within a timeout. Otherwise, a client that stops reading would keep
+//! it and the pending data for as long as it likes.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Error, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tidegate_runtime::event::{Event, EventDispatcher};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// Interval of reports that connections are scarce.
@@ -176,5 +180,63 @@ impl HttpBody for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+pub(super) struct WriteTimeoutStream<S> {
+    stream: S,
+    timeout: Duration,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> WriteTimeoutStream<S> {
+    /// Wraps `stream`. The peer must take some written data within each `timeout`.
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, timeout, deadline: None }
+    }
+
+    fn poll_with_timeout<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.deadline = None;
+            return written;
+        }
+        let within = self.timeout;
+        let limit = self.deadline.get_or_insert_with(|| Box::pin(sleep(within)));
+        ready!(limit.as_mut().poll(context));
+        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the peer does not read")))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.poll_with_timeout(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.poll_with_timeout(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, bytes)
     }
 }

@@ -5,11 +5,12 @@ use axum::http::{Extensions, HeaderValue, Method};
 use tidegate_core::{CallOrigin, TransportKind, WriteRows};
 use tidegate_runtime::TransportGroup;
 
-use super::answer::{ProblemDetails, ProblemType, QueryParameter};
-use super::protected_resource::WELL_KNOWN;
-use super::rest::parameters::{
-    DATABASE, EXTRACT, FIELD_VALUES, LOG_ENTRIES, MAX_ROWS, METRIC_LIST, METRIC_POINTS, PATTERN, ROWS, SAMPLES,
+use super::answer::{ProblemDetails, ProblemType};
+use super::parameters::{
+    DATABASE, EXTRACT, FIELD_VALUES, LOG_ENTRIES, MAX_ROWS, METRIC_LIST, METRIC_POINTS, PATTERN, QueryParameter, ROWS,
+    SAMPLES,
 };
+use super::protected_resource::WELL_KNOWN;
 use super::rest::{RestDocument, RestHandler};
 use super::results::ResultView;
 use super::state::{HttpOptions, PeerAddress};

@@ -21,11 +21,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connections::{Connections, OpenConnection, ResponseBody};
+use super::connections::{Connections, OpenConnection, ResponseBody, WriteTimeoutStream};
 use super::endpoints::ENDPOINTS;
-use super::routes::{answer_request, build_app, check_request};
 use super::state::{HttpConnectionPermit, HttpOptions, HttpState, PeerAddress};
-use super::write_timeout::WriteTimeoutStream;
+use super::{answer_request, build_app, check_request};
 use crate::metrics::Metrics;
 use crate::tls::TlsPeer;
 

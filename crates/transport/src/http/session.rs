@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::replay::ReplayBuffer;
+use super::sse::ReplayBuffer;
 use crate::mcp_connection::McpConnection;
 
 /// Maximum number of event streams that one session keeps for resumption. The oldest ended ones are removed first.

@@ -1,38 +1,38 @@
 //! The registry as REST: each tool has a path, each refusal is a problem, and each answer has the requested format.
 //!
 //! A request becomes one call of one tool, like over MCP. Lists, schemas and the OpenAPI document are read from the
-//! caller's view of the registry.
+//! caller's view of the registry. Operators stop and start groups of transports.
 
-mod answer;
-mod arguments;
 mod call;
 mod openapi;
-pub(super) mod parameters;
-mod route;
-mod transports;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
+use bytes::Bytes;
 use headers::HeaderMapExt;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
-use tidegate_core::Caller;
+use tidegate_core::{Caller, Error, ErrorKind};
+use tidegate_mcp::NAME_BYTES_MAX;
 use tidegate_runtime::TransportGroup;
+use tidegate_runtime::event::Event;
 use uuid::Uuid;
 
-use self::route::RestRoute;
-pub(super) use self::route::{RestDocument, RestHandler};
 use super::answer::{
-    ProblemDetails, entity_tag, into_response, matches_none_match, not_modified, options_response,
-    require_no_parameters,
+    ProblemDetails, ProblemType, entity_tag, into_response, matches_none_match, not_modified, options_response,
 };
 use super::body;
 use super::caller::admit_rest_caller;
+use super::endpoints::{Endpoint, EndpointHandler, endpoint_at};
+use super::parameters::{QueryParameter, require_no_parameters};
+use super::response::json;
 use super::state::{HttpState, PeerAddress};
 
 /// The HTML page that lists the tools and lets people try them: one file without external resources.
@@ -69,7 +69,7 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &mut Body) ->
         RestHandler::Transports | RestHandler::SwitchTransport { .. } => {
             let (_, caller) = admit().await?;
             body::discard(std::mem::take(body), http_state.options.read_within).await;
-            return transports::respond(http_state, &route, &caller);
+            return switch_transport(http_state, &route, &caller);
         }
         RestHandler::CallNamed => route.name(),
         RestHandler::Call { tool, .. } => tool,
@@ -143,4 +143,130 @@ fn page() -> Response {
     // A nonce consists of hexadecimal digits.
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
     response
+}
+
+/// What answers at an endpoint of REST.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RestHandler {
+    /// The page that lists the tools and lets people try them.
+    Page,
+    Document(RestDocument),
+    /// The tool that the path names.
+    CallNamed,
+    Call {
+        tool: &'static str,
+        parameters: &'static [QueryParameter],
+    },
+    /// The transports that an operator can stop and start.
+    Transports,
+    SwitchTransport {
+        starts: bool,
+    },
+}
+
+/// A document that is read from the registry itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RestDocument {
+    Tools,
+    Tool,
+    /// The schema of the arguments of a tool.
+    Schema,
+    OpenApi,
+}
+
+impl RestHandler {
+    /// Whether the body may be a plain SQL statement.
+    fn takes_sql(self) -> bool {
+        matches!(self, Self::Call { tool: "sql", .. })
+    }
+}
+
+impl RestDocument {
+    fn media_type(self) -> &'static str {
+        if self == Self::Schema { "application/schema+json" } else { "application/json" }
+    }
+}
+
+struct RestRoute<'a> {
+    endpoint: &'static Endpoint,
+    handler: RestHandler,
+    segments: Vec<Cow<'a, str>>,
+}
+
+impl<'a> RestRoute<'a> {
+    /// Parses a path. Each segment is percent-decoded separately, because names may contain slashes.
+    fn parse(path: &'a str, method: &Method) -> Result<Self, ProblemDetails> {
+        let segments: Option<Vec<_>> =
+            path.split('/').map(|segment| percent_decode_str(segment).decode_utf8().ok()).collect();
+        let segments =
+            segments.ok_or_else(|| ProblemDetails::bad_request("the path is not UTF-8 after percent-decoding"))?;
+        if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
+            let detail = format!("the name is {} bytes long; at most {NAME_BYTES_MAX}", name.len());
+            return Err(ProblemDetails::bad_request(detail));
+        }
+        let at_path = if path.contains('%') {
+            let plain: Vec<String> = segments.iter().map(|segment| segment.replace('/', "_")).collect();
+            endpoint_at(&plain.join("/"))
+        } else {
+            endpoint_at(path)
+        };
+        let EndpointHandler::Rest(Some(_)) = at_path.handler else { return Err(no_such_path(path)) };
+        let endpoint = at_path.for_method(method)?;
+        let EndpointHandler::Rest(Some(handler)) = endpoint.handler else { return Err(no_such_path(path)) };
+        Ok(Self { endpoint, handler, segments })
+    }
+
+    /// The parameters of the path with their values.
+    fn parameters(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.endpoint.parameters(self.segments.iter().map(|segment| &**segment))
+    }
+
+    /// The first parameter of the path; empty if it has none.
+    fn name(&self) -> &str {
+        self.parameters().next().map_or("", |(_, name)| name)
+    }
+}
+
+fn no_such_path(path: &str) -> ProblemDetails {
+    ProblemDetails::new(ProblemType::NoSuchPath, format!("there is no path {path}; /rest/ lists the tools"))
+}
+
+/// Switches the group of `route`, if it names one, and answers with the state of all groups.
+fn switch_transport(
+    http_state: &HttpState,
+    route: &RestRoute<'_>,
+    caller: &Caller,
+) -> Result<Response, ProblemDetails> {
+    // The operator of one tenant must not stop the others.
+    let may_operate = caller.principal.grants.is_operator() && caller.principal.tenant.is_none();
+    if http_state.options.authenticator.enforces_authentication() && !may_operate {
+        let message = "this requires a role with the access name \"operator\", and a caller without a tenant";
+        return Err(Error::new(ErrorKind::Forbidden, message).into());
+    }
+    let registry = http_state.service.registry();
+    let switches = registry.transport_switches();
+    if let RestHandler::SwitchTransport { starts } = route.handler {
+        let (name, action) = (route.name(), if starts { "start" } else { "stop" });
+        let group = TransportGroup::ALL.into_iter().find(|group| group.name() == name).ok_or_else(|| {
+            let choices = TransportGroup::ALL.map(|group| group.name().to_owned());
+            Error::new(ErrorKind::NotFound, format!("there is no transport {name:?} to {action}")).with_choices(choices)
+        })?;
+        switches.set_running(group, starts)?;
+        let state = switches.state(group).name();
+        registry.events().emit(Event::TransportSwitched { caller, group: group.name(), state });
+    }
+    let states = TransportGroup::ALL.map(|group| json!({"name": group.name(), "state": switches.state(group).name()}));
+    Ok(json(StatusCode::OK, Bytes::from(json!({"transports": states}).to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_decoded_before_they_are_compared() {
+        let route = RestRoute::parse("/rest/%64atabases/a%2Fb/tables/", &Method::GET).unwrap();
+        assert_eq!(route.parameters().collect::<Vec<_>>(), [("database", "a/b"), ("table", "")]);
+        assert!(RestRoute::parse("/rest/databases/a/b/tables", &Method::GET).is_err());
+    }
 }

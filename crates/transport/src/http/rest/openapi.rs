@@ -1,34 +1,35 @@
-//! The OpenAPI document for one caller, generated from its view of the registry.
+//! The OpenAPI document for one caller, generated from its view of the registry: the paths and the schemas of tools, and of
+//! problems. The paths of stored results are outside `/rest`, but belong to the same document.
 //!
 //! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
-
-mod results;
-mod schema;
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Caller, Format};
 use tidegate_runtime::{Snapshot, Tool};
+use uuid::Uuid;
 
+use super::super::answer::{PROBLEM_MEDIA_TYPE, ProblemType, TYPE_PREFIX};
+use super::super::data::PARAMETERS;
+use super::super::endpoints::{ENDPOINTS, Endpoint, EndpointHandler};
+use super::super::parameters::{FORMAT, ParameterKind, QueryParameter};
+use super::super::results::{PARTIAL, ResultView, offered_formats, view_uri};
 use super::super::state::HttpState;
-use super::route::{RestDocument, RestHandler};
-use crate::http::answer::{FORMAT, PROBLEM_MEDIA_TYPE, ParameterKind, ProblemType, QueryParameter};
-use crate::http::data::PARAMETERS;
-use crate::http::endpoints::{ENDPOINTS, Endpoint, EndpointHandler};
+use super::{RestDocument, RestHandler};
 
 pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller: &Caller) -> Value {
     let description = http_state.service.description();
     let mut paths = Map::new();
-    let mut schemas = schema::common_schemas();
+    let mut schemas = common_schemas();
     let mut has_results = false;
     for endpoint in ENDPOINTS {
         let encoded = match endpoint.handler {
             EndpointHandler::Rest(Some(handler)) => rest_operation(endpoint, handler, snapshot, caller),
             EndpointHandler::Results(Some(view)) => {
-                let encoded = results::operation(http_state, endpoint, view, snapshot, caller);
+                let encoded = result_operation(http_state, endpoint, view, snapshot, caller);
                 if encoded.is_some() {
                     has_results = true;
-                    schemas.extend(results::schemas());
+                    schemas.extend(result_schemas());
                 }
                 encoded
             }
@@ -53,7 +54,7 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
         operation["requestBody"] = request_body(tool, false);
         operation["tags"] = json!(["tools"]);
         paths.insert(format!("/rest/tools/{}/call", tool.name), json!({ "post": operation }));
-        schemas.extend(schema::tool_schemas(tool));
+        schemas.extend(tool_schemas(tool));
     }
     let mut components = json!({ "schemas": schemas, "responses": problem_responses() });
     let mut document = json!({
@@ -71,7 +72,7 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
             json!({"bearer": {"type": "http", "scheme": "bearer", "description": description}});
         document["security"] = json!([{"bearer": []}]);
     }
-    if let Some((name, scheme)) = results::security_scheme(http_state).filter(|_| has_results) {
+    if let Some((name, scheme)) = security_scheme(http_state).filter(|_| has_results) {
         components["securitySchemes"][name] = scheme;
     }
     document["components"] = components;
@@ -119,7 +120,7 @@ fn read_operation(endpoint: &Endpoint, document: RestDocument) -> Value {
 
 /// An operation that calls `tool`, without its request body.
 fn call_operation(id: &str, summary: &str, tool: &Tool, parameters: &[QueryParameter]) -> Value {
-    let mut responses = json!({ "200": schema::answer_response(tool) });
+    let mut responses = json!({ "200": answer_response(tool) });
     add_problem_responses(&mut responses);
     let parameters: Vec<Value> = parameters.iter().chain([&FORMAT]).map(query_parameter).collect();
     let mut operation = json!({
@@ -189,7 +190,7 @@ fn rows_operation(endpoint: &Endpoint, tool: &Tool) -> Value {
             responses.insert("200".to_owned(), json!({"description": "The table is removed", "content": content}));
         }
     }
-    responses.extend(ProblemType::ALL.map(schema::problem_reference));
+    responses.extend(ProblemType::ALL.map(problem_reference));
     let mut encoded = json!({
         "operationId": endpoint.operation_id,
         "summary": endpoint.summary,
@@ -205,7 +206,7 @@ fn rows_operation(endpoint: &Endpoint, tool: &Tool) -> Value {
 }
 
 fn request_body(tool: &Tool, takes_sql: bool) -> Value {
-    let mut content = json!({"application/json": {"schema": {"$ref": schema::input_reference(tool)}}});
+    let mut content = json!({"application/json": {"schema": {"$ref": input_reference(tool)}}});
     if takes_sql {
         content["application/sql"] = json!({"schema": {"type": "string"}});
         content["text/plain"] = json!({"schema": {"type": "string"}});
@@ -241,7 +242,7 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
 }
 
 fn add_problem_responses(responses: &mut Value) {
-    for (status, refusal) in ProblemType::ALL.map(schema::problem_reference) {
+    for (status, refusal) in ProblemType::ALL.map(problem_reference) {
         responses[&status] = refusal;
     }
 }
@@ -257,4 +258,293 @@ fn problem_responses() -> Value {
         });
     }
     problems
+}
+
+const LINK: &str = "link";
+
+fn result_schemas() -> Map<String, Value> {
+    Map::from_iter([("StoredResult".to_owned(), manifest_schema())])
+}
+
+fn security_scheme(http_state: &HttpState) -> Option<(&'static str, Value)> {
+    let description = "A link to one stored result, from its manifest; valid for a few minutes";
+    let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
+    http_state.options.links.is_some().then_some((LINK, scheme))
+}
+
+/// The operation of `view`; `None` if the caller reaches no stored results.
+fn result_operation(
+    http_state: &HttpState,
+    endpoint: &Endpoint,
+    view: ResultView,
+    snapshot: &Snapshot,
+    caller: &Caller,
+) -> Option<Value> {
+    if !snapshot.has_resource(&view_uri(&Uuid::nil().to_string(), view, "0"), caller) {
+        return None;
+    }
+    let mut responses = Map::from_iter([
+        ("200".to_owned(), view_response(view, "The whole body")),
+        ("304".to_owned(), json!({"description": "The client already has the current version"})),
+    ]);
+    if view != ResultView::Manifest {
+        let mut part = view_response(view, "The requested range");
+        part["headers"]["Content-Range"] = header_schema("The range of these bytes and the total length");
+        responses.insert("206".to_owned(), part);
+    }
+    // A manifest has no ranges.
+    let applies =
+        |problem_type: &ProblemType| *problem_type != ProblemType::RangeNotSatisfiable || view != ResultView::Manifest;
+    responses.extend(ProblemType::STORED_RESULTS.into_iter().filter(applies).map(problem_reference));
+    let mut encoded = json!({
+        "operationId": endpoint.operation_id,
+        "summary": endpoint.summary,
+        "tags": ["results"],
+        "parameters": parameters(view),
+        "responses": responses,
+    });
+    if http_state.options.links.is_some() {
+        let key =
+            if http_state.options.authenticator.enforces_authentication() { json!({"bearer": []}) } else { json!({}) };
+        encoded["security"] = json!([key, {LINK: []}]);
+    }
+    Some(encoded)
+}
+
+fn parameters(view: ResultView) -> Vec<Value> {
+    let in_path = |name: &str, schema: Value| json!({"name": name, "in": "path", "required": true, "schema": schema});
+    let mut parameters = vec![in_path("id", json!({"type": "string", "format": "uuid"}))];
+    if view == ResultView::Block {
+        parameters.push(in_path("n", json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})));
+    }
+    if view == ResultView::Data {
+        parameters.push(in_query(&PARTIAL, &json!({"type": "boolean"})));
+    }
+    let formats: Vec<&str> = offered_formats(view).into_iter().map(Format::name).collect();
+    parameters.push(in_query(&FORMAT, &json!({ "enum": formats })));
+    let mut headers = vec![
+        ("If-None-Match", "Entity tags that the client has; 304 if one of them is current"),
+        ("If-Match", "Entity tags, one of which must be current; otherwise 412"),
+    ];
+    if view != ResultView::Manifest {
+        headers.push(("Range", "One range of bytes; 206 if the length is known, otherwise the whole body"));
+        headers.push(("If-Range", "Range applies only if this entity tag is current"));
+    }
+    let in_header = |(name, description): (&str, &str)| json!({"name": name, "in": "header", "description": description, "schema": {"type": "string"}});
+    parameters.extend(headers.into_iter().map(in_header));
+    parameters
+}
+
+fn in_query(parameter: &QueryParameter, schema: &Value) -> Value {
+    json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema})
+}
+
+fn header_schema(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}})
+}
+
+fn view_response(view: ResultView, description: &str) -> Value {
+    let headers = json!({
+        "ETag": header_schema("Identifies the bytes; present only if they never change"),
+        "Tidegate-Job": header_schema("The id of the job"),
+    });
+    let mut response = json!({"description": description, "headers": headers, "content": {}});
+    if view != ResultView::Manifest {
+        response["headers"]["Accept-Ranges"] = header_schema("`bytes` if the length is known");
+        response["headers"]["Content-Disposition"] = header_schema("A file name for the download");
+    }
+    for format in offered_formats(view) {
+        let schema = match (view, format) {
+            (ResultView::Manifest, _) => json!({"$ref": "#/components/schemas/StoredResult"}),
+            (_, Format::Json) => json!({"$ref": "#/components/schemas/Table"}),
+            _ if format.is_binary() => json!({}),
+            _ => json!({"type": "string"}),
+        };
+        response["content"][format.media_type()] = json!({ "schema": schema });
+    }
+    if view == ResultView::Data {
+        // A stored file keeps its own media type.
+        response["content"]["*/*"] = json!({});
+    }
+    response
+}
+
+fn manifest_schema() -> Value {
+    let text = || json!({"type": "string"});
+    let time = || json!({"type": "string", "format": "date-time"});
+    let count = || json!({"type": "integer", "minimum": 0});
+    let column = json!({
+        "type": "object",
+        "properties": {"name": text(), "type": text(), "nullable": {"type": "boolean"}},
+        "required": ["name", "type", "nullable"],
+    });
+    let sha256 = json!({"type": "string", "description": "SHA-256 of the bytes of the Arrow block, in hexadecimal"});
+    let block = json!({
+        "type": "object",
+        "properties": {"index": count(), "first_row": count(), "rows": count(), "bytes": count(), "sha256": sha256},
+        "required": ["index", "first_row", "rows", "bytes", "sha256"],
+    });
+    let file = json!({
+        "type": "object",
+        "description": "The stored file, whose bytes the rows contain",
+        "properties": {"media_type": text(), "name": text(), "bytes": count()},
+        "required": ["name", "bytes"],
+    });
+    let links = json!({
+        "type": "object",
+        "properties": {"expires_at": time(), "manifest": text(), "data": text()},
+        "required": ["expires_at", "manifest", "data"],
+    });
+    json!({
+        "type": "object",
+        "description": "The manifest of a stored result",
+        "properties": {
+            "id": {"type": "string", "format": "uuid"},
+            "uri": {"type": "string", "description": "The URI of its resource over MCP"},
+            "status": {"enum": ["running", "complete", "incomplete"]},
+            "reason": {"type": "string", "description": "Why it is incomplete"},
+            "asked_for": {
+                "type": "integer",
+                "description": "The requested number of rows, if the result has that many and more may exist",
+            },
+            "created_at": time(),
+            "expires_at": time(),
+            "tool": {"type": "string", "description": "The tool that was called"},
+            "resource": {"type": "string", "description": "The resource that was read"},
+            "database": {"type": "string", "description": "The database that was queried"},
+            "job": {"type": "string", "format": "uuid"},
+            "rows": count(),
+            "bytes": {"type": "integer", "minimum": 0, "description": "The size of all its blocks"},
+            "columns": {"type": "array", "items": column},
+            "blocks": {"type": "array", "items": block},
+            "file": file,
+            "links": links,
+        },
+        "required": ["id", "uri", "status", "created_at", "expires_at", "job", "rows", "bytes", "columns", "blocks"],
+    })
+}
+
+/// Schemas of every document. The schema names of tools contain a dot, these names do not.
+fn common_schemas() -> Map<String, Value> {
+    let text = || json!({"type": "string"});
+    let column =
+        json!({"type": "object", "properties": {"name": text(), "type": text()}, "required": ["name", "type"]});
+    let table = json!({
+        "type": "object",
+        "description": "The rows (with extract: the values of one column), the columns, and statistics",
+        "properties": {
+            "Query": {"type": "array"},
+            "columns": {"type": "array", "items": column},
+            "rows": {"type": "integer", "minimum": 0},
+            "elapsed_ms": {"type": "integer", "minimum": 0},
+            "truncated": {"type": "boolean", "description": "Whether more rows exist"},
+            "error": {"type": "string", "description": "Why the rows are incomplete; the connection is then broken"},
+        },
+        "required": ["Query", "columns", "rows", "elapsed_ms", "truncated"],
+    });
+    let block = json!({"type": "object", "properties": {"type": text()}, "required": ["type"]});
+    let violation =
+        json!({"type": "object", "properties": {"path": text(), "message": text()}, "required": ["path", "message"]});
+    let problem_types = ProblemType::ALL.into_iter().chain(ProblemType::DOWNLOAD_ONLY);
+    let problem = json!({
+        "type": "object",
+        "description": "RFC 9457",
+        "properties": {
+            "type": {"enum": problem_types.map(|problem_type| format!("{TYPE_PREFIX}{}", problem_type.name())).collect::<Vec<_>>()},
+            "title": text(),
+            "status": {"type": "integer"},
+            "detail": text(),
+            "violations": {"type": "array", "items": violation, "description": "Each error, with its path"},
+            "choices": {"type": "array", "items": text(), "description": "Valid values, nearest first"},
+            "hint": {"type": "string", "description": "The next step"},
+            "id": {"type": "string", "description": "The id under which the log of the server has the detail"},
+        },
+        "required": ["type", "title", "status", "detail"],
+    });
+    Map::from_iter([("Table".to_owned(), table), ("Block".to_owned(), block), ("Problem".to_owned(), problem)])
+}
+
+/// The status of a problem type, and the reference to its response.
+fn problem_reference(problem_type: ProblemType) -> (String, Value) {
+    let status = problem_type.status().as_u16().to_string();
+    let refusal = json!({"$ref": format!("#/components/responses/{status}")});
+    (status, refusal)
+}
+
+fn tool_schemas(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
+    let component = |part: &str, schema: &Value| {
+        let name = format!("{}.{part}", tool.name);
+        let schema = rebase_references(schema, &format!("#/components/schemas/{name}"));
+        (name, schema)
+    };
+    let input = component("input", tool.call_schema().json());
+    let output = tool.output_schema.as_ref().map(|schema| component("output", schema.json()));
+    std::iter::once(input).chain(output)
+}
+
+fn input_reference(tool: &Tool) -> String {
+    format!("#/components/schemas/{}.input", tool.name)
+}
+
+fn answer_response(tool: &Tool) -> Value {
+    let mut blocks = json!({
+        "type": "object",
+        "description": "An answer that is not a table",
+        "properties": {
+            "content": {"type": "array", "items": {"$ref": "#/components/schemas/Block"}},
+            "structured": {},
+            "truncated": {"type": "boolean"},
+            "error": {"type": "string"},
+        },
+        "required": ["content"],
+    });
+    if tool.output_schema.is_some() {
+        blocks["properties"]["structured"] = json!({"$ref": format!("#/components/schemas/{}.output", tool.name)});
+    }
+    let mut content = Map::new();
+    for format in Format::FOR_REST {
+        let schema = match format {
+            Format::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, blocks.clone()]}),
+            _ if format.is_binary() => json!({}),
+            _ => json!({"type": "string"}),
+        };
+        content.insert(format.media_type().to_owned(), json!({ "schema": schema }));
+    }
+    // An argument may name other formats, and a tool may return a file.
+    let others = Format::FOR_MODELS.map(Format::media_type).into_iter();
+    for other in others.chain(["image/*", "audio/*", "application/octet-stream"]) {
+        content.entry(other).or_insert_with(|| json!({}));
+    }
+    let field = |kind: &str, description: &str| json!({"description": description, "schema": {"type": kind}});
+    json!({
+        "description": "The answer, in the format that the parameter or Accept requests",
+        "headers": {
+            "Tidegate-Job": field("string", "The id of the job"),
+            "Tidegate-Rows-Max": field("integer", "The maximum number of rows in the answer"),
+            "Tidegate-Bytes-Max": field("integer", "The maximum number of bytes in the answer"),
+            "Tidegate-Rows": field("integer", "The number of rows; in the trailer if the answer is long"),
+            "Tidegate-Partial": field("string", "The nodes whose rows the answer lacks, separated by commas"),
+            "Tidegate-Truncated": field("boolean", "Whether more rows exist; in the trailer if the answer is long"),
+        },
+        "content": content,
+    })
+}
+
+/// Moves `schema` to `path` in a document: references to its root are rewritten to `path`.
+fn rebase_references(schema: &Value, path: &str) -> Value {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| match value.as_str().filter(|_| name == "$ref").and_then(|to| to.strip_prefix('#')) {
+                // Anchors resolve wherever the schema is.
+                Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
+                    (name.clone(), format!("{path}{pointer}").into())
+                }
+                _ => (name.clone(), rebase_references(value, path)),
+            })
+            .collect::<Map<String, Value>>()
+            .into(),
+        Value::Array(items) => items.iter().map(|item| rebase_references(item, path)).collect(),
+        other => other.clone(),
+    }
 }

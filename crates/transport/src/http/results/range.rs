@@ -1,21 +1,26 @@
-//! Byte ranges: parses `Range`, and cuts a stream to one range.
+//! Conditions and byte ranges: a request gets the whole representation, a part of it, or 304.
 //!
-//! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests)
+//! No representation has a date, so conditions with a date are ignored. A request for several ranges gets the whole body, as
+//! the RFC allows.
 //!
-//! A request for several ranges gets the whole body, as the RFC allows.
+//! [RFC 9110, 13](https://www.rfc-editor.org/rfc/rfc9110#name-conditional-requests) and
+//! [14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests)
 
 use std::io;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use headers::{ETag, HeaderMapExt, IfMatch, IfRange};
 
+use super::super::answer::{ProblemDetails, ProblemType, matches_none_match};
 use super::super::body::broken_body_error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RangeHeader {
+enum RangeHeader {
     /// No range, several ranges, or an invalid header.
     None,
     /// From a byte to the end, or to another byte.
@@ -25,17 +30,17 @@ pub(super) enum RangeHeader {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RangeNotSatisfiable;
+struct RangeNotSatisfiable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ByteRange {
     pub(super) first: u64,
     pub(super) count: u64,
-    pub(super) total: u64,
+    total: u64,
 }
 
 impl RangeHeader {
-    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
+    fn from_headers(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(header::RANGE).iter();
         match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
             (Some(text), None) => Self::parse(text).unwrap_or(Self::None),
@@ -64,7 +69,7 @@ impl RangeHeader {
     }
 
     /// The range within `bytes` bytes; `None` for all of them.
-    pub(super) fn resolve(self, bytes: u64) -> Result<Option<ByteRange>, RangeNotSatisfiable> {
+    fn resolve(self, bytes: u64) -> Result<Option<ByteRange>, RangeNotSatisfiable> {
         let (first, count) = match self {
             Self::None => return Ok(None),
             // An empty representation has no range; it is sent as a whole.
@@ -156,6 +161,62 @@ impl BodySlice {
         match is_too_long {
             false => Ok(piece),
             true => Err(broken_body_error("the body is longer than it should be").await),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ConditionOutcome {
+    Whole,
+    Part(ByteRange),
+    /// The client has the current version.
+    NotModified,
+}
+
+pub(super) fn evaluate_conditions(
+    parts: &Parts,
+    tag: Option<&ETag>,
+    bytes: Option<u64>,
+) -> Result<ConditionOutcome, ProblemDetails> {
+    let headers = &parts.headers;
+    let required = headers.typed_get::<IfMatch>();
+    if required.is_some_and(|named| tag.map_or(named != IfMatch::any(), |tag| !named.precondition_passes(tag))) {
+        let detail = "the result has none of the entity tags in If-Match; omit If-Match to get the current version";
+        return Err(ProblemDetails::new(ProblemType::PreconditionFailed, detail.to_owned()));
+    }
+    if matches_none_match(headers, tag) {
+        return Ok(ConditionOutcome::NotModified);
+    }
+    match bytes {
+        Some(bytes) if allows_range(parts, tag) => select_range(headers, bytes),
+        _ => Ok(ConditionOutcome::Whole),
+    }
+}
+
+/// Whether a range applies: a client with the beginning of another version needs the whole.
+fn allows_range(parts: &Parts, tag: Option<&ETag>) -> bool {
+    let is_same = match parts.headers.typed_try_get::<IfRange>() {
+        Ok(None) => true,
+        Ok(Some(version)) => !version.is_modified(tag, None),
+        Err(_) => false,
+    };
+    parts.method == Method::GET && is_same
+}
+
+fn select_range(headers: &HeaderMap, bytes: u64) -> Result<ConditionOutcome, ProblemDetails> {
+    match RangeHeader::from_headers(headers).resolve(bytes) {
+        Ok(None) => Ok(ConditionOutcome::Whole),
+        Ok(Some(part)) => Ok(ConditionOutcome::Part(part)),
+        Err(RangeNotSatisfiable) => {
+            let problem = ProblemDetails::new(
+                ProblemType::RangeNotSatisfiable,
+                format!("the range is outside the result, which has {bytes} bytes"),
+            );
+            // Digits and letters.
+            Err(match HeaderValue::from_str(&format!("bytes */{bytes}")) {
+                Ok(all) => problem.with_header(header::CONTENT_RANGE, all),
+                Err(_) => problem,
+            })
         }
     }
 }
