@@ -4,14 +4,12 @@
 //! [`RpcAnswer`] is bytes again, sent while they are produced.
 
 mod answer;
-mod calls;
 mod encode;
 mod input_rounds;
 mod jsonrpc;
 mod list;
 mod listen;
 mod messages;
-mod request_meta;
 mod revision;
 mod service;
 mod session;
@@ -21,11 +19,10 @@ mod wire;
 pub use answer::{AnswerFrame, AnswerStream, RpcAnswer};
 pub use encode::ContentBlocks;
 pub use jsonrpc::{
-    BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, ReadLine, RequestId, ResponseMessage, RpcError,
-    RpcNotification, RpcRequest, RpcResponse, decode, read_line,
+    BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, ReadLine, RequestId, RequestMeta, ResponseMessage,
+    RpcError, RpcNotification, RpcRequest, RpcResponse, decode, is_trace_parent, read_line,
 };
 pub use listen::{FeedPosition, ListenStream, NotificationFeed};
-pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
 pub use service::{McpService, NAME_BYTES_MAX, RequestContext};
 pub use session::{InFlightGuard, InFlightRequests, McpSession};
