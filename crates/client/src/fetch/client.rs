@@ -10,8 +10,7 @@ use tidegate_core::Backoff;
 use tidegate_http_client::innermost_cause;
 use tokio_util::sync::CancellationToken;
 
-use super::error::FetchError;
-use super::{DownloadEvent, FetchOptions};
+use super::{DownloadEvent, FetchError, FetchOptions};
 use crate::server::{
     BearerToken, ServerMessage, ServerRefusal, http_client, permanent_request_error, read_refusal, sanitize,
 };

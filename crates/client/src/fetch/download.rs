@@ -25,11 +25,9 @@ use uuid::Uuid;
 
 use super::address::ResultAddress;
 use super::client::{RequestFailure, ResultClient, ResultCredential, RetryState, run_until_cancelled};
-use super::destination::{Destination, UNFINISHED_SUFFIX};
-use super::error::{FetchError, ResumeInfo};
+use super::destination::{Destination, OutputMode, ResultFileWriter, UNFINISHED_SUFFIX, VerifiedBlock};
 use super::manifest::{self, ManifestBlock, ManifestFollower, ResultManifest, ResultStatus, sha256};
-use super::result_file_writer::{OutputMode, ResultFileWriter, VerifiedBlock};
-use super::{DownloadEvent, FetchOptions, ProgressTracker};
+use super::{DownloadEvent, FetchError, FetchOptions, ProgressTracker, ResumeInfo};
 use crate::server::sanitize;
 
 /// Maximum number of parallel requests to a server. More of them do not make a download faster.

@@ -9,10 +9,9 @@ use tidegate_core::{Backoff, MissingNode, MissingNodes};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::ProgressTracker;
 use super::address::ResultAddress;
 use super::client::ResultClient;
-use super::error::FetchError;
+use super::{FetchError, ProgressTracker};
 use crate::server::sanitize;
 
 /// Maximum size of a block in bytes. A block is in memory until its hash is verified.

@@ -7,10 +7,9 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::FetchOptions;
 use super::address::{ResultAddress, ResultServer};
 use super::client::{RequestFailure, ResultClient, ResultCredential, run_until_cancelled};
-use super::error::FetchError;
+use super::{FetchError, FetchOptions};
 use crate::server::sanitize;
 
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
