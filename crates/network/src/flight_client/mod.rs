@@ -11,7 +11,6 @@ mod options;
 mod other_server;
 mod server_kind;
 mod status;
-mod table_cache;
 mod tables;
 mod write;
 

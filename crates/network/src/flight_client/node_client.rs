@@ -24,7 +24,7 @@ use super::connection::NodeConnection;
 use super::options::{FlightSqlOptions, NodeAddress, NodeCredential};
 use super::server_kind::ServerKind;
 use super::status;
-use super::table_cache::TableCache;
+use super::tables::TableCache;
 use crate::node_protocol::{
     CHECK_ACTION, CheckAnswer, DATABASE_HEADER, DatabaseRequest, STORAGE_ACTION, StorageAnswer, TableRequest,
 };
