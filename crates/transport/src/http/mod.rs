@@ -7,7 +7,6 @@ mod answer;
 mod body;
 mod browser;
 mod caller;
-mod connections;
 mod data;
 mod endpoints;
 mod http_sse;
