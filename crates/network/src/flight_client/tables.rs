@@ -463,7 +463,6 @@ impl NodeClient {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
 
     use super::*;
 
