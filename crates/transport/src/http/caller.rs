@@ -1,5 +1,6 @@
 //! Resolves the caller of a request and the toolset of its endpoint: before any other check, and again for each
-//! message. Credentials are in the `Authorization` header, or in a subprotocol of a WebSocket.
+//! message. Credentials are in the `Authorization` header, or in a subprotocol of a WebSocket. Whether a key or token is
+//! valid is checked by the authenticator.
 //!
 //! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization),
 //! [RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) and

@@ -4,6 +4,9 @@
 //! A request becomes one call of one entry, which reads the body and makes the answer. This module has the paths, the
 //! credentials, and the form in which each protocol expects a refusal.
 //!
+//! Senders that cannot send a bearer token send the key or token itself as the password of `Basic`, or as the secret of
+//! `ApiKey`. The name before it has no meaning.
+//!
 //! Senders keep what they may send again and drop the rest, by the status alone. OTLP repeats 429, 502, 503 and 504;
 //! Prometheus repeats 429 and 5xx; clients of the bulk API do as well.
 //!

@@ -2,7 +2,8 @@
 //!
 //! Reading and writing run concurrently, so that neither waits for the other. Long messages are written in fragments with
 //! pings and pongs between them. Messages that do not end in time are detected by counting bytes below the frames: an
-//! unfinished message holds memory, and its fragments are not visible above this layer.
+//! unfinished message holds memory, and its fragments are not visible above this layer. Closing waits until the client has
+//! received the code and the reason.
 //!
 //! [RFC 6455](https://www.rfc-editor.org/rfc/rfc6455), [4.2](https://www.rfc-editor.org/rfc/rfc6455#section-4.2) for the handshake
 //! and [7.4](https://www.rfc-editor.org/rfc/rfc6455#section-7.4) for the end. MCP leaves further transports to implementations:
