@@ -155,13 +155,13 @@ async fn answers_of_sorted_unions_are_wrong() {
 async fn answers_of_aggregates_and_windows_are_wrong() {
     check_answers(&[
         (
-            "pgsql/src/aggregate/variance/doubles.rs, groups",
+            "pgsql/src/aggregate/variance.rs, groups",
             "SELECT g, var_pop(x) FROM (VALUES (1, 1e200), (2, 3.0)) AS t (g, x) GROUP BY g ORDER BY g",
             "1|NaN\n2|0.0",
             "1|0.0\n2|0.0",
         ),
         (
-            "pgsql/src/aggregate/regression, `regr_r2`",
+            "pgsql/src/aggregate/regression.rs, `regr_r2`",
             "SELECT regr_r2(y, x) FROM (VALUES (1, 1), (1, 2)) AS t (y, x)",
             "null",
             "1.0",
@@ -320,17 +320,17 @@ async fn other_statements_are_refused() {
             "field nullability at index 0",
         ),
         (
-            "pgsql/src/aggregate/lag_lead.rs",
+            "pgsql/src/aggregate/planner.rs, offsets",
             "SELECT lag(x, n) OVER (ORDER BY x) FROM (VALUES (1, 1)) AS t (x, n)",
             "only support Literal types",
         ),
         (
-            "pgsql/src/aggregate/string_agg.rs",
+            "pgsql/src/aggregate/planner.rs, delimiters",
             "SELECT string_agg(x, d) FROM (VALUES ('a', ',')) AS t (x, d)",
             "string_agg delimiter must be a string literal",
         ),
         (
-            "pgsql/src/aggregate/frame_offset.rs",
+            "pgsql/src/aggregate/named_window.rs, offsets",
             "SELECT sum(x) OVER (ORDER BY x ROWS 1 + 1 PRECEDING) FROM (VALUES (1)) AS t (x)",
             "frame offsets for ROWS / GROUPS must be non negative integers",
         ),
@@ -366,7 +366,7 @@ fn unions_keep_the_columns_of_their_former_inputs() {
     assert_eq!(recomputed.schema().field(0).data_type(), &DataType::Int64, "Utf8 is right");
 }
 
-/// `pgsql/src/aggregate/grouping_keys.rs`: grouping sets with an alias have no plan.
+/// `pgsql/src/aggregate/mod.rs`: grouping sets with an alias have no plan.
 #[test]
 fn rewritten_grouping_sets_get_an_alias() {
     let sets = |key: &str| grouping_set(vec![vec![col(key)]]);

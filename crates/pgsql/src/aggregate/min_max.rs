@@ -1,11 +1,13 @@
-//! `min` and `max`: intervals by their length, NaN as the greatest float, booleans refused.
+//! `min` and `max`: intervals by their length, NaN as the greatest `real` or `double precision`, booleans refused.
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
-use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
+use arrow::datatypes::{
+    DataType, FieldRef, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
 use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err, plan_err};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -14,8 +16,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature,
     StatisticsArgs,
 };
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
-use super::float_min_max;
 use super::ordered::interval_length;
 
 pub(super) fn functions() -> Vec<AggregateUDF> {
@@ -37,7 +39,7 @@ fn is_interval(args: &AccumulatorArgs) -> bool {
 }
 
 fn is_float(args: &AccumulatorArgs) -> bool {
-    float_min_max::is_float(args.return_field.data_type())
+    is_float_type(args.return_field.data_type())
 }
 
 impl AggregateUDFImpl for MinMax {
@@ -72,7 +74,7 @@ impl AggregateUDFImpl for MinMax {
                 |extreme, value| keep_interval(extreme, value, Ordering::Greater),
             ))
         } else if is_float(&args) {
-            Ok(float_min_max::create_accumulator(args.return_field.data_type(), self.replaces_when))
+            Ok(create_accumulator(args.return_field.data_type(), self.replaces_when))
         } else {
             self.inner.accumulator(args)
         }
@@ -94,7 +96,7 @@ impl AggregateUDFImpl for MinMax {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         if is_float(&args) {
-            return Ok(float_min_max::create_groups_accumulator(args.return_field.data_type(), self.replaces_when));
+            return Ok(create_groups_accumulator(args.return_field.data_type(), self.replaces_when));
         }
         self.inner.create_groups_accumulator(args)
     }
@@ -105,7 +107,7 @@ impl AggregateUDFImpl for MinMax {
 
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
         // DataFusion's statistics order intervals differently and ignore NaN.
-        let is_left_out = self.replaces_when == Ordering::Greater && float_min_max::is_float(args.return_type);
+        let is_left_out = self.replaces_when == Ordering::Greater && is_float_type(args.return_type);
         if is_left_out || matches!(args.return_type, DataType::Interval(_)) {
             None
         } else {
@@ -129,14 +131,14 @@ type Keep<T> = fn(&mut T, T);
 
 /// The extreme of all values.
 #[derive(Debug)]
-pub(super) struct ExtremeValue<T: ArrowPrimitiveType> {
+struct ExtremeValue<T: ArrowPrimitiveType> {
     keep: Keep<T::Native>,
     extreme: Option<T::Native>,
 }
 
 impl<T: ArrowPrimitiveType + Debug> ExtremeValue<T> {
     /// Creates an accumulator that keeps the value that compares as `ordering` with all others.
-    pub(super) fn create(
+    fn create(
         ordering: Ordering,
         keep_smaller: Keep<T::Native>,
         keep_greater: Keep<T::Native>,
@@ -179,5 +181,59 @@ impl<T: ArrowPrimitiveType + Debug> Accumulator for ExtremeValue<T> {
 
     fn size(&self) -> usize {
         size_of_val(self)
+    }
+}
+
+/// Whether this module implements `min` and `max` of `data_type`.
+fn is_float_type(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float32 | DataType::Float64)
+}
+
+/// Creates an accumulator that keeps the value that compares as `ordering` with all others.
+fn create_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn Accumulator> {
+    if *data_type == DataType::Float32 {
+        ExtremeValue::<Float32Type>::create(ordering, keep_smaller, keep_greater)
+    } else {
+        ExtremeValue::<Float64Type>::create(ordering, keep_smaller, keep_greater)
+    }
+}
+
+/// Creates an accumulator of extreme values for many groups.
+fn create_groups_accumulator(data_type: &DataType, ordering: Ordering) -> Box<dyn GroupsAccumulator> {
+    match data_type {
+        DataType::Float32 => create_groups::<Float32Type>(ordering, f32::NAN, f32::NEG_INFINITY),
+        _ => create_groups::<Float64Type>(ordering, f64::NAN, f64::NEG_INFINITY),
+    }
+}
+
+fn create_groups<T: ArrowPrimitiveType<Native: PartialOrd> + Send>(
+    ordering: Ordering,
+    greatest: T::Native,
+    smallest: T::Native,
+) -> Box<dyn GroupsAccumulator> {
+    if ordering == Ordering::Less {
+        let groups = PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, keep_smaller);
+        Box::new(groups.with_starting_value(greatest))
+    } else {
+        let groups = PrimitiveGroupsAccumulator::<T, _>::new(&T::DATA_TYPE, keep_greater);
+        Box::new(groups.with_starting_value(smallest))
+    }
+}
+
+/// Whether `value` is NaN, the only value that is not equal to itself.
+#[allow(clippy::eq_op, reason = "this distinguishes NaN from numbers of both types")]
+fn is_nan<T: PartialOrd + Copy>(value: T) -> bool {
+    value != value
+}
+
+fn keep_greater<T: PartialOrd + Copy>(extreme: &mut T, value: T) {
+    if value > *extreme || is_nan(value) {
+        *extreme = value;
+    }
+}
+
+fn keep_smaller<T: PartialOrd + Copy>(extreme: &mut T, value: T) {
+    if value < *extreme || is_nan(*extreme) {
+        *extreme = value;
     }
 }

@@ -2,27 +2,24 @@
 //!
 //! DataFusion functions with PostgreSQL's meaning stay. Calls with another meaning are planned as other calls
 //! ([`planner`]), or rewritten before planning ([`hypothetical`]).
+//!
+//! Keys of grouping sets that are no columns become columns of the input ([`compute_grouping_keys`]). Rules that rewrite an
+//! expression keep its name by an alias. Grouping sets can have none, and DataFusion compares their keys with the arguments
+//! of `grouping`. `docs/decisions/upstream` has the text to be filed, and says when these columns can go.
 
 mod cast_names;
-mod float_min_max;
-mod frame_exclusion;
-mod frame_offset;
-mod frame_queue;
-mod grouping_keys;
 mod grouping_sets;
 mod hypothetical;
-mod lag_lead;
 mod min_max;
 mod moments;
 mod named_window;
 mod ordered;
 mod planner;
 mod regression;
-mod string_agg;
 mod sum;
 mod tdigest;
 mod variance;
-mod window_types;
+mod window_frames;
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -30,24 +27,24 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::nullif;
 use arrow::datatypes::DataType;
-use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, Result};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::functions_aggregate::bool_and_or;
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
 };
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{AggregateUDF, Case, Expr};
+use datafusion::logical_expr::utils::grouping_set_to_exprlist;
+use datafusion::logical_expr::{Aggregate, AggregateUDF, Case, Expr, LogicalPlan, Projection};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use cast_names::{disambiguate_casts, named_cast_function};
-pub(crate) use frame_exclusion::is_exclusion_mark;
-pub(crate) use grouping_keys::compute_grouping_keys;
 pub(crate) use planner::AggregatePlanner;
 pub use regression::{MergedMoments, merged_moments};
 pub use tdigest::{PART_DIGEST, merged_percentile, part_digest};
-pub(crate) use window_types::adapt_windows;
+pub(crate) use window_frames::{adapt_windows, is_exclusion_mark};
 
 /// Returns the aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
@@ -72,7 +69,7 @@ fn argument_advice(data_type: &DataType) -> &'static str {
 }
 
 /// Whether `name`, in lower case, is the name of an aggregate function.
-pub(crate) fn is_aggregate(name: &str) -> bool {
+fn is_aggregate(name: &str) -> bool {
     static NAMES: LazyLock<HashSet<String>> = LazyLock::new(|| {
         let functions = functions().into_iter().map(Arc::new);
         let functions = functions.chain(SessionStateDefaults::default_aggregate_functions());
@@ -142,4 +139,59 @@ pub(crate) fn guard_arguments(expression: Expr) -> Result<Transformed<Expr>> {
     }
     let expression = Expr::AggregateFunction(AggregateFunction { func, params });
     Ok(Transformed::new_transformed(expression, is_changed))
+}
+
+/// Computes keys below the aggregate. It runs before the rules that rewrite expressions.
+pub(crate) fn compute_grouping_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
+    let keys = computed_keys(aggregate)?;
+    if keys.is_empty() {
+        return Ok(Transformed::no(node));
+    }
+    let key_name = |position: usize| format!("key\u{1}{position}");
+    let named = keys.iter().enumerate().map(|(position, key)| key.clone().alias(key_name(position)));
+    let columns = aggregate.input.schema().columns().into_iter().map(Expr::Column);
+    let input = Projection::try_new(columns.chain(named).collect(), aggregate.input.clone())?;
+    // Whole keys, not parts of keys.
+    let replace = |expression: Expr| {
+        let replaced = expression.transform_down(|part| {
+            Ok(match keys.iter().position(|key| *key == part) {
+                Some(position) => {
+                    let column = Expr::Column(Column::new_unqualified(key_name(position)));
+                    Transformed::new(column, true, TreeNodeRecursion::Jump)
+                }
+                None => Transformed::no(part),
+            })
+        });
+        replaced.data()
+    };
+    let groups = aggregate.group_expr.iter().cloned().map(replace).collect::<Result<Vec<_>>>()?;
+    let names = NamePreserver::new(&node);
+    let replace_arguments = |expression: &Expr| {
+        let name = names.save(expression);
+        let replaced = if is_grouping(expression) { replace(expression.clone())? } else { expression.clone() };
+        Ok(name.restore(replaced))
+    };
+    let values = aggregate.aggr_expr.iter().map(replace_arguments).collect::<Result<Vec<_>>>()?;
+    let grouped = Aggregate::try_new(Arc::new(LogicalPlan::Projection(input)), groups, values)?;
+    // DataFusion removes the number of the set as it resolves `grouping`.
+    let columns = grouped.schema.columns().into_iter().zip(aggregate.schema.iter());
+    let columns = columns.filter(|(column, _)| column.name != Aggregate::INTERNAL_GROUPING_ID);
+    let output = columns
+        .map(|(column, (qualifier, field))| Expr::Column(column).alias_qualified(qualifier.cloned(), field.name()));
+    let output = Projection::try_new(output.collect(), Arc::new(LogicalPlan::Aggregate(grouped)))?;
+    Ok(Transformed::yes(LogicalPlan::Projection(output)))
+}
+
+/// Returns the keys of grouping sets that are no columns.
+fn computed_keys(aggregate: &Aggregate) -> Result<Vec<Expr>> {
+    if !matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)]) {
+        return Ok(Vec::new());
+    }
+    let keys = grouping_set_to_exprlist(&aggregate.group_expr)?;
+    Ok(keys.into_iter().filter(|key| !matches!(key, Expr::Column(_))).cloned().collect())
+}
+
+fn is_grouping(expression: &Expr) -> bool {
+    matches!(without_alias(expression), Expr::AggregateFunction(call) if call.func.name() == "grouping")
 }

@@ -1,7 +1,7 @@
-//! Arguments and results that are documents.
+//! Arguments and results that are documents, and casts to and from JSON.
 
-use datafusion::arrow::array::{Array, ArrayRef, StringArray};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::array::{Array, ArrayRef, StringArray};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, plan_err};
 
 use super::reader::{parse, validate};
@@ -41,6 +41,7 @@ macro_rules! json_and_jsonb {
         ]
     };
 }
+
 pub(super) use json_and_jsonb;
 
 /// Returns the type `jsonb` or `json`.
