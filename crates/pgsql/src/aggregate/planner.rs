@@ -53,7 +53,7 @@ impl ExprPlanner for AggregatePlanner {
                 let visible = expr.schema_name().to_string();
                 Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(visible)))
             }
-            "string_agg" => match plan_aggregate(&call)? {
+            "string_agg" => match plan_string_agg(&call)? {
                 Some(planned) => {
                     let visible = to_aggregate_expr(&call).schema_name().to_string();
                     Ok(PlannerResult::Planned(planned.alias(visible)))
@@ -88,7 +88,7 @@ impl ExprPlanner for AggregatePlanner {
             "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
             "regr_count" => cast(expr, DataType::Int64),
             "bool_and" | "bool_or" if !is_from_start(&call) => plan_bool_aggregate(&name, &call),
-            "string_agg" if !is_from_start(&call) => plan_window(&call)?,
+            "string_agg" if !is_from_start(&call) => plan_string_agg_window(&call)?,
             "bit_and" | "bit_or" if !is_from_start(&call) => {
                 return plan_err!(
                     "{name} over a frame with a moving start is not supported; start it at UNBOUNDED PRECEDING, or \
@@ -190,7 +190,7 @@ fn plan_window_avg(call: &RawWindowExpr) -> Expr {
 }
 
 /// Plans the call with a delimiter for each row; `None` for a literal delimiter, which DataFusion supports.
-fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
+fn plan_string_agg(call: &RawAggregateExpr) -> Result<Option<Expr>> {
     let [value, delimiter] = call.args.as_slice() else {
         return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
     };
@@ -214,7 +214,7 @@ fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
 }
 
 /// Plans the call over a moving window, because DataFusion's function cannot retract values.
-fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
+fn plan_string_agg_window(call: &RawWindowExpr) -> Result<Expr> {
     let [value, delimiter] = call.args.as_slice() else {
         return plan_err!("string_agg takes a value and a delimiter: string_agg(x, ', ')");
     };
