@@ -1,18 +1,16 @@
-//! The functions of the session: the version, the database, the caller, the schemas and the settings.
+//! The functions of the session: the version, the database, the caller, the schemas, and the settings that clients read.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::new_empty_array;
-use datafusion::arrow::datatypes::{DataType, Field};
+use arrow::array::new_empty_array;
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
-use super::objects::{PUBLIC_SCHEMA, VisibleObjects};
-use super::relation::PG_CATALOG;
-use super::settings;
+use super::relations::{PG_CATALOG, PUBLIC_SCHEMA, VisibleObjects};
 
 /// What a function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,9 +79,7 @@ impl SessionFunction {
             return ScalarValue::try_from(self.return_type(&[])?);
         }
         Ok(match self.value {
-            SessionValue::Version => {
-                format!("PostgreSQL {} (Tidegate {})", settings::VERSION, env!("CARGO_PKG_VERSION")).into()
-            }
+            SessionValue::Version => format!("PostgreSQL {} (Tidegate {})", VERSION, env!("CARGO_PKG_VERSION")).into(),
             SessionValue::Schema => PUBLIC_SCHEMA.into(),
             SessionValue::Schemas => {
                 let implied = matches!(args, [ScalarValue::Boolean(Some(true))]).then_some(PG_CATALOG);
@@ -95,9 +91,9 @@ impl SessionFunction {
             SessionValue::User => self.objects.user.as_str().into(),
             SessionValue::Setting => {
                 let name = args.first().and_then(|name| name.try_as_str().flatten()).unwrap_or_default();
-                match settings::find_value(name) {
+                match setting_value(name) {
                     None if !matches!(args.get(1), Some(ScalarValue::Boolean(Some(true)))) => {
-                        let names = settings::names().join(", ");
+                        let names = setting_names().join(", ");
                         return exec_err!("unrecognized configuration parameter \"{name}\"; there are {names}");
                     }
                     value => ScalarValue::from(value),
@@ -148,4 +144,43 @@ impl ScalarUDFImpl for SessionFunction {
         let values = (0..rows).map(value).collect::<Result<Vec<_>>>()?;
         Ok(ColumnarValue::Array(ScalarValue::iter_to_array(values)?))
     }
+}
+
+/// The version of PostgreSQL whose SQL dialect is used.
+const VERSION: &str = "15.0";
+
+/// All settings and their values, sorted as PostgreSQL sorts them.
+const SETTINGS: &[(&str, &str)] = &[
+    ("application_name", ""),
+    ("block_size", "8192"),
+    ("bytea_output", "hex"),
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO, MDY"),
+    ("default_transaction_isolation", "repeatable read"),
+    ("default_transaction_read_only", "on"),
+    ("extra_float_digits", "1"),
+    ("integer_datetimes", "on"),
+    ("IntervalStyle", "postgres"),
+    ("is_superuser", "off"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C"),
+    ("max_identifier_length", "63"),
+    ("search_path", "\"$user\", public"),
+    ("server_encoding", "UTF8"),
+    ("server_version", VERSION),
+    ("server_version_num", "150000"),
+    ("standard_conforming_strings", "on"),
+    ("TimeZone", "UTC"),
+    ("transaction_isolation", "repeatable read"),
+    ("transaction_read_only", "on"),
+];
+
+/// Returns the value of the setting `name`, ignoring case.
+fn setting_value(name: &str) -> Option<&'static str> {
+    SETTINGS.iter().find(|(setting, _)| setting.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+}
+
+/// Returns the names of all settings.
+fn setting_names() -> Vec<&'static str> {
+    SETTINGS.iter().map(|(name, _)| *name).collect()
 }

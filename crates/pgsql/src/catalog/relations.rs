@@ -1,16 +1,162 @@
-//! The rows of the catalogs.
+//! The relations of the catalogs: their columns, the tables that they show to a caller, and their rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::common::Result;
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray, new_null_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::{Result, internal_err};
 
-use super::objects::{PUBLIC_SCHEMA, VisibleObjects, VisibleTable};
-use super::relation::{CatalogRows, INFORMATION_SCHEMA, PG_CATALOG};
-use super::types::{ColumnType, column_type};
+use super::type_name::{ColumnType, column_type};
+use crate::data_type::timestamptz;
+
+/// The schemas of the catalogs.
+pub(super) const PG_CATALOG: &str = "pg_catalog";
+
+const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// The columns of each relation, by its full name.
+static RELATIONS: LazyLock<BTreeMap<String, SchemaRef>> =
+    LazyLock::new(|| parse_relations(include_str!("relations.txt")));
+
+fn parse_relations(text: &str) -> BTreeMap<String, SchemaRef> {
+    let mut relations: BTreeMap<String, String> = BTreeMap::new();
+    let mut name = "";
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        match line.strip_prefix("  ") {
+            None => name = line,
+            Some(columns) => {
+                let all = relations.entry(name.to_owned()).or_default();
+                all.push_str(columns);
+                all.push(' ');
+            }
+        }
+    }
+    let schema_of = |columns: &str| -> SchemaRef {
+        let columns = columns.split(',').filter_map(|column| column.trim().split_once(' '));
+        let fields = columns.map(|(name, of)| Field::new(name, arrow_type(of), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    };
+    relations.into_iter().map(|(name, columns)| (name, schema_of(&columns))).collect()
+}
+
+fn arrow_type(of: &str) -> DataType {
+    match of {
+        "bool" => DataType::Boolean,
+        "int4" => DataType::Int32,
+        "timestamptz" => timestamptz(),
+        _ => DataType::Utf8,
+    }
+}
+
+/// Returns the full name of a catalog that a statement names, ignoring case. Without a schema, it is one of
+/// `pg_catalog`.
+pub fn relation_name(schema: Option<&str>, name: &str) -> Option<&'static str> {
+    let schema = schema.map_or_else(|| PG_CATALOG.to_owned(), str::to_lowercase);
+    let full = format!("{schema}.{}", name.to_lowercase());
+    RELATIONS.get_key_value(&full).map(|(name, _)| name.as_str())
+}
+
+/// Returns the full names of all catalogs.
+#[cfg(test)]
+pub(super) fn relation_names() -> impl Iterator<Item = &'static str> {
+    RELATIONS.keys().map(String::as_str)
+}
+
+/// Builds the rows of a catalog column by column. Columns without values are NULL.
+struct CatalogRows {
+    schema: SchemaRef,
+    rows: usize,
+    columns: HashMap<&'static str, ArrayRef>,
+}
+
+impl CatalogRows {
+    /// Starts `rows` rows of the catalog with the full name `relation`.
+    fn new(relation: &str, rows: usize) -> Result<Self> {
+        match RELATIONS.get(relation) {
+            Some(schema) => Ok(Self { schema: schema.clone(), rows, columns: HashMap::new() }),
+            None => internal_err!("there is no catalog {relation}"),
+        }
+    }
+
+    fn texts<T: Into<String>>(self, column: &'static str, values: impl IntoIterator<Item = T>) -> Self {
+        self.with(column, Arc::new(values.into_iter().map(|value| Some(value.into())).collect::<StringArray>()))
+    }
+
+    fn numbers(self, column: &'static str, values: impl IntoIterator<Item = Option<i64>>) -> Self {
+        self.with(column, Arc::new(values.into_iter().collect::<Int64Array>()))
+    }
+
+    /// Sets the same text in all rows of some columns.
+    fn text(self, columns: &[&'static str], value: &str) -> Self {
+        let rows = self.rows;
+        columns.iter().fold(self, |all, column| all.texts(column, std::iter::repeat_n(value, rows)))
+    }
+
+    fn flag(self, columns: &[&'static str], value: bool) -> Self {
+        let values: ArrayRef = Arc::new(BooleanArray::from(vec![value; self.rows]));
+        columns.iter().fold(self, |all, column| all.with(column, values.clone()))
+    }
+
+    fn with(mut self, column: &'static str, values: ArrayRef) -> Self {
+        self.columns.insert(column, values);
+        self
+    }
+
+    fn finish(mut self) -> Result<RecordBatch> {
+        let mut columns = Vec::new();
+        for field in self.schema.fields() {
+            columns.push(match self.columns.remove(field.name().as_str()) {
+                Some(values) => cast(&values, field.data_type())?,
+                None => new_null_array(field.data_type(), self.rows),
+            });
+        }
+        if let Some(column) = self.columns.keys().next() {
+            return internal_err!("a catalog has no column {column}");
+        }
+        Ok(RecordBatch::try_new(self.schema, columns)?)
+    }
+}
+
+/// The schema of tables that have no schema of their own.
+pub const PUBLIC_SCHEMA: &str = "public";
+
+/// The tables and columns of one database that one caller may see at one moment. The catalogs contain nothing else.
+#[derive(Debug, Clone, Default)]
+pub struct VisibleObjects {
+    pub(super) database: String,
+    pub(super) user: String,
+    tables: Vec<VisibleTable>,
+}
+
+/// A table that a caller may see.
+#[derive(Debug, Clone)]
+pub struct VisibleTable {
+    /// The schema of the table.
+    pub schema: String,
+    /// The name of the table within its schema.
+    pub name: String,
+    /// The columns that the caller may see. Empty if the table cannot be read, or if the statement needs no columns.
+    pub columns: Vec<FieldRef>,
+}
+
+impl VisibleObjects {
+    /// Creates the view of the `tables` of `database` that `user` may see.
+    pub fn new(database: impl Into<String>, user: impl Into<String>, mut tables: Vec<VisibleTable>) -> Self {
+        tables.sort_by(|left, right| (&left.schema, &left.name).cmp(&(&right.schema, &right.name)));
+        Self { database: database.into(), user: user.into(), tables }
+    }
+
+    /// Returns the number of columns of all tables.
+    pub fn column_count(&self) -> usize {
+        self.tables.iter().map(|table| table.columns.len()).sum()
+    }
+}
 
 /// The name of the role that owns all objects.
 const OWNER_NAME: &str = "tidegate";
+
 /// Bytes that a text may have.
 const TEXT_BYTES: i64 = 1 << 30;
 
