@@ -102,7 +102,7 @@ async fn answers_of_joins_and_subqueries_are_wrong() {
             "1\n2",
         ),
         (
-            "pgsql/src/correlated/nullable.rs",
+            "pgsql/src/correlated/subquery_value.rs",
             "SELECT (SELECT 1 AS one FROM (VALUES (1)) AS t (x) WHERE x > 5) IS NULL",
             "false",
             "true",

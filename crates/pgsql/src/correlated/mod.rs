@@ -8,15 +8,9 @@
 //! can go. It has a text to be filed for recursive queries that use themselves in subqueries.
 
 mod domain;
-mod grouping;
-mod joins;
-mod membership;
-mod nullable;
 mod outer_aggregates;
 mod outer_columns;
-mod simple;
 mod subquery_value;
-mod value_rewriter;
 
 use std::cell::{Cell, RefCell};
 
@@ -29,18 +23,17 @@ use datafusion::logical_expr::{
     SubqueryAlias, TableScan, Values, binary_expr, lit, utils,
 };
 
-use domain::Domain;
-use membership::{Position, has_subquery};
-pub(crate) use outer_aggregates::move_outer_aggregates;
-use outer_columns::{is_lateral, outer_columns, subquery_of};
-use value_rewriter::ValueRewriter;
-
 use crate::json::WHOLE_ROW;
 use crate::plan_walk::{any_node, for_each_part};
+use domain::Domain;
+use outer_columns::{is_lateral, outer_columns, subquery_of};
+use subquery_value::{Position, ValueRewriter, has_subquery};
+
+pub(crate) use outer_aggregates::move_outer_aggregates;
 
 /// The rule. It runs before type coercion.
 pub(crate) fn decorrelate_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let plan = nullable::make_subqueries_nullable(plan)?;
+    let plan = subquery_value::make_subqueries_nullable(plan)?;
     let rewriter = SubqueryRewriter { count: Cell::new(0), recursive: RefCell::new(Vec::new()) };
     plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
 }
