@@ -1,16 +1,14 @@
 //! `jsonb_set`, `jsonb_insert`, `jsonb_strip_nulls`, `jsonb_pretty`, and what changes a document at a path.
 
-use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use arrow::array::{ArrayRef, AsArray, BooleanArray};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
 use super::document::{build_values, check_argument, check_count, format_jsonb, json_and_jsonb, kind_from_flag};
-use super::get::paths;
-use super::reader::parse;
-use super::text::write_pretty;
-use super::text_path::parse_index;
-use super::value::{JsonValue, key_order};
+use super::operators::paths;
+use super::reader::{parse, parse_index};
+use super::value::{JsonValue, key_order, write_pretty};
 use crate::data_type::is_text_or_null;
 use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, keep_types};
 use crate::json_type::JsonKind;

@@ -1,4 +1,4 @@
-//! Reads JSON text.
+//! Reads JSON text, or finds a part of a document in its text without making a document of it.
 //!
 //! The parser jiter refuses half of a pair of `\u` escapes, which PostgreSQL accepts in `json`, and long numbers.
 
@@ -6,8 +6,7 @@ use std::borrow::Cow;
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 
-use super::number;
-use super::value::JsonValue;
+use super::value::{self, JsonValue};
 
 /// Levels of arrays and objects that a document may have.
 const DEPTH_MAX: usize = 256;
@@ -131,7 +130,7 @@ impl<'a> JsonReader<'a> {
             JsonToken::Null => Ok(self.word(4, JsonValue::Null)?),
             JsonToken::True => Ok(self.word(4, JsonValue::Bool(true))?),
             JsonToken::False => Ok(self.word(5, JsonValue::Bool(false))?),
-            JsonToken::Number => Ok(JsonValue::Number(number::canonicalize(self.number()?)?)),
+            JsonToken::Number => Ok(JsonValue::Number(value::canonicalize_number(self.number()?)?)),
             JsonToken::String => Ok(JsonValue::Text(self.string()?.into_owned())),
             JsonToken::Array => {
                 let mut items = Vec::new();
@@ -327,7 +326,7 @@ impl<'a> JsonReader<'a> {
 }
 
 /// Decodes a JSON string. `raw` is the text between the quotes.
-pub(super) fn unescape(raw: &str) -> Result<String> {
+fn unescape(raw: &str) -> Result<String> {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(position) = rest.find('\\') {
@@ -368,5 +367,122 @@ fn unescape_unit<'a>(rest: &'a str, out: &mut String) -> Result<&'a str> {
             Ok(rest.get(6..).unwrap_or(""))
         }
         _ => Err(exec_datafusion_err!("invalid input syntax for type json: unpaired Unicode surrogate")),
+    }
+}
+
+/// One step into a document.
+#[derive(Debug, Clone)]
+pub(super) enum PathStep<'a> {
+    /// A member of an object.
+    Key(Cow<'a, str>),
+    /// An element of an array, from its end if negative.
+    Index(i64),
+    /// Either, by what there is: what `#>` takes.
+    Any(Cow<'a, str>),
+}
+
+/// Returns the text of the value at `step` of a valid document.
+pub(super) fn find_step<'d>(document: &'d str, step: &PathStep<'_>) -> Result<Option<&'d str>> {
+    let mut reader = JsonReader::new(document);
+    match (reader.token()?, step) {
+        (JsonToken::Object, PathStep::Key(key) | PathStep::Any(key)) => member(&mut reader, key),
+        (JsonToken::Array, PathStep::Index(index)) => element(document, *index),
+        (JsonToken::Array, PathStep::Any(text)) => match parse_index(text) {
+            Some(index) => element(document, index),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Parses an index from text.
+pub(super) fn parse_index(text: &str) -> Option<i64> {
+    let text = text.trim_start();
+    text.parse::<i32>().ok().map(i64::from)
+}
+
+/// Returns the last member with this name. A `jsonb` has only one.
+fn member<'d>(reader: &mut JsonReader<'d>, key: &str) -> Result<Option<&'d str>> {
+    let mut found = None;
+    each_member(reader, |name, value| {
+        if name == key {
+            found = Some(value);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Calls `take` for each member of the object that is next.
+pub(super) fn each_member<'d>(
+    reader: &mut JsonReader<'d>,
+    mut take: impl FnMut(Cow<'d, str>, &'d str) -> Result<()>,
+) -> Result<()> {
+    reader.accept(b'{');
+    if reader.accept(b'}') {
+        return Ok(());
+    }
+    loop {
+        reader.skip_space();
+        let name = reader.string()?;
+        reader.accept(b':');
+        let value = reader.skip_value()?;
+        take(name, value)?;
+        if !reader.accept(b',') {
+            return Ok(());
+        }
+    }
+}
+
+/// Calls `take` for each element of the array that is next, until it returns false.
+pub(super) fn each_element<'d>(
+    reader: &mut JsonReader<'d>,
+    mut take: impl FnMut(&'d str) -> Result<bool>,
+) -> Result<()> {
+    reader.accept(b'[');
+    if reader.accept(b']') {
+        return Ok(());
+    }
+    loop {
+        let value = reader.skip_value()?;
+        if !take(value)? || !reader.accept(b',') {
+            return Ok(());
+        }
+    }
+}
+
+/// Returns the number of elements of the array `document`.
+pub(super) fn array_length(document: &str) -> Result<i64> {
+    let mut length = 0;
+    each_element(&mut JsonReader::new(document), |_| {
+        length += 1;
+        Ok(true)
+    })?;
+    Ok(length)
+}
+
+fn element(document: &str, index: i64) -> Result<Option<&str>> {
+    let expected = if index < 0 { array_length(document)? + index } else { index };
+    if expected < 0 {
+        return Ok(None);
+    }
+    let (mut found, mut position) = (None, 0);
+    each_element(&mut JsonReader::new(document), |value| {
+        if position == expected {
+            found = Some(value);
+        }
+        position += 1;
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}
+
+/// Returns the result of `->>` for the text of a value: `None` for null, and strings without quotes.
+pub(super) fn as_text(value: &str) -> Result<Option<Cow<'_, str>>> {
+    let mut reader = JsonReader::new(value);
+    match reader.token()? {
+        JsonToken::Null => Ok(None),
+        JsonToken::String => reader.string().map(Some),
+        _ => Ok(Some(Cow::Borrowed(value))),
     }
 }

@@ -1,7 +1,6 @@
 //! The text of a SQL/JSON path as PostgreSQL prints it.
 
-use super::super::text::{write_string, write_value};
-use super::super::value::JsonValue;
+use super::super::value::{JsonValue, write_string, write_value};
 use super::syntax::{Accessor, ArithmeticOperator, Comparison, JsonPath, Path, PathStart, Predicate};
 
 /// Writes a path.
@@ -13,11 +12,17 @@ pub(super) fn write(path: &JsonPath) -> String {
 
 /// How strong operators bind; more is stronger.
 const OR: u8 = 0;
+
 const AND: u8 = 1;
+
 const COMPARISON: u8 = 2;
+
 const SUM: u8 = 3;
+
 const PRODUCT: u8 = 4;
+
 const SIGN: u8 = 5;
+
 const OTHER: u8 = 6;
 
 fn path_priority(path: &Path) -> u8 {

@@ -2,17 +2,19 @@
 
 use std::cmp::Ordering;
 
-use datafusion::arrow::datatypes::i256;
+use arrow::datatypes::i256;
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
-use super::super::number;
+use super::super::value;
 use super::budget::{PathError, PathResult, suppressible_error};
 use super::syntax::ArithmeticOperator;
 
 /// Digits after the point of a quotient, at least as many in all.
 const QUOTIENT_DIGITS: i64 = 16;
+
 /// Digits of a group, by which PostgreSQL counts.
 const GROUP: i64 = 4;
+
 /// Significant digits of double precision that a `numeric` is made of.
 const DOUBLE_DIGITS: usize = 15;
 
@@ -128,7 +130,7 @@ fn first_digit_group(number: &str) -> (i64, u32) {
 pub(super) fn negated(number: &str) -> String {
     match number.strip_prefix('-') {
         Some(rest) => rest.to_owned(),
-        None if number::compare(number, "0") == Ordering::Equal => number.to_owned(),
+        None if value::compare_numbers(number, "0") == Ordering::Equal => number.to_owned(),
         None => format!("-{number}"),
     }
 }
@@ -175,7 +177,7 @@ pub(super) fn double(text: &str) -> PathResult<String> {
             let shortest = format!("{value:.*e}", DOUBLE_DIGITS - 1);
             let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
             let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-            Ok(number::canonicalize(&format!("{mantissa}e{exponent}"))?)
+            Ok(value::canonicalize_number(&format!("{mantissa}e{exponent}"))?)
         }
         _ => suppressible_error(
             "string argument of jsonpath item method .double() is not a valid representation of a double precision \

@@ -21,22 +21,21 @@ mod syntax;
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, StringArray};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, StringArray};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use self::budget::{Item, PathBudget, PathError, ResultItems};
-use self::runner::PathRunner;
-use self::syntax::JsonPath;
 use super::document::{build_values, check_argument, check_count, format_jsonb, into_array};
 use super::elements::build_lists;
 use super::reader::parse as parse_document;
-use super::text::write_value;
-use super::value::JsonValue;
+use super::value::{JsonValue, write_value};
 use crate::data_type::is_text_or_null;
 use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, text_type};
 use crate::json_type::JsonKind;
+use budget::{Item, PathBudget, PathError, ResultItems};
+use runner::PathRunner;
+use syntax::JsonPath;
 
 /// The name of the cast to `jsonpath`. Paths are text here, which the cast checks and writes as PostgreSQL does.
 pub(super) const CAST: &str = "jsonpath*";

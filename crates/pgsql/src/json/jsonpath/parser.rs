@@ -1,17 +1,18 @@
-//! Reads a SQL/JSON path.
+//! Reads a SQL/JSON path and its accessors.
 
 use datafusion::common::{DataFusionError, Result, exec_err};
 
-use super::super::number;
-use super::super::value::JsonValue;
+use super::super::value::{self, JsonValue};
 use super::lexer::{PathToken, invalid, tokens};
 use super::syntax::{Arithmetic, ArithmeticOperator, Comparison, JsonPath, Path, PathStart, Predicate};
 use crate::text::{PgRegex, RegexOptions};
 
 /// Bytes of a path.
 const BYTES_MAX: usize = 16 << 10;
+
 /// Accessors, operators and predicates of a path.
 const PARTS_MAX: usize = 200;
+
 /// Levels of parentheses, filters and signs.
 const DEPTH_MAX: usize = 32;
 
@@ -372,5 +373,5 @@ fn numeric(number: &str) -> Result<String> {
         Some(position) => number.split_at(position),
         None => (number.as_str(), ""),
     };
-    number::canonicalize(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))
+    value::canonicalize_number(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))
 }

@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::number;
-use super::super::value::JsonValue;
+use super::super::value::{self, JsonValue};
 use super::budget::{Item, PathError, PathResult, ResultItems};
 use super::runner::PathRunner;
 use super::syntax::{Comparison, Path, Predicate};
@@ -122,7 +121,7 @@ fn compare(comparison: Comparison, left: &JsonValue, right: &JsonValue) -> Optio
         // Null is not equal to anything else.
         (JsonValue::Null, _) | (_, JsonValue::Null) => return Some(comparison == Comparison::NotEqual),
         (JsonValue::Bool(left), JsonValue::Bool(right)) => left.cmp(right),
-        (JsonValue::Number(left), JsonValue::Number(right)) => number::compare(left, right),
+        (JsonValue::Number(left), JsonValue::Number(right)) => value::compare_numbers(left, right),
         (JsonValue::Text(left), JsonValue::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
         _ => return None,
     };
