@@ -7,7 +7,7 @@ use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::value;
 use super::budget::{PathError, PathResult, suppressible_error};
-use super::syntax::ArithmeticOperator;
+use super::path::ArithmeticOperator;
 
 /// Digits after the point of a quotient, at least as many in all.
 const QUOTIENT_DIGITS: i64 = 16;

@@ -7,17 +7,12 @@
 //! empty if one element is no object, `keyvalue()` has no `id`, and an error drops the items before it, which `silent` returns. It
 //! enables `arbitrary_precision` of serde_json for all crates.
 
-mod accessor;
 mod budget;
-mod canonical;
 mod decimal;
 mod lexer;
-mod method;
-mod object_id;
 mod parser;
-mod predicate;
+mod path;
 mod runner;
-mod syntax;
 
 use std::sync::Arc;
 
@@ -34,8 +29,8 @@ use crate::data_type::is_text_or_null;
 use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, text_type};
 use crate::json_type::JsonKind;
 use budget::{Item, PathBudget, PathError, ResultItems};
+use path::JsonPath;
 use runner::PathRunner;
-use syntax::JsonPath;
 
 /// The name of the cast to `jsonpath`. Paths are text here, which the cast checks and writes as PostgreSQL does.
 pub(super) const CAST: &str = "jsonpath*";
@@ -86,9 +81,9 @@ fn cast_to_path(call: &FunctionCall<'_>) -> Result<ArrayRef> {
 }
 
 fn canonical_path(text: &str) -> Result<String> {
-    let written = canonical::write(&parser::parse(text)?);
+    let written = path::write(&parser::parse(text)?);
     // PostgreSQL leaves out parentheses around an operator in `exists`, even where an accessor follows.
-    if canonical::write(&parser::parse(&written)?) != written {
+    if path::write(&parser::parse(&written)?) != written {
         return exec_err!(
             "the jsonpath \"{text}\" cannot be cast, because its text {written} means another path; leave out the cast"
         );
@@ -373,7 +368,7 @@ mod tests {
             (r#"$"x y"[1 - 1]"#, r#"$"x y"[1 - 1]"#),
             ("($.a + 1)[0]", r#"($."a" + 1)[0]"#),
         ] {
-            assert_eq!(super::canonical::write(&parse(path).unwrap()), expected, "{path}");
+            assert_eq!(crate::json::jsonpath::path::write(&parse(path).unwrap()), expected, "{path}");
         }
     }
 }

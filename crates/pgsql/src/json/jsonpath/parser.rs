@@ -1,10 +1,10 @@
 //! Reads a SQL/JSON path and its accessors.
 
-use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, not_impl_err};
 
 use super::super::value::{self, JsonValue};
 use super::lexer::{PathToken, invalid, tokens};
-use super::syntax::{Arithmetic, ArithmeticOperator, Comparison, JsonPath, Path, PathStart, Predicate};
+use super::path::{Accessor, Arithmetic, ArithmeticOperator, Comparison, JsonPath, Method, Path, PathStart, Predicate};
 use crate::text::{PgRegex, RegexOptions};
 
 /// Bytes of a path.
@@ -51,54 +51,54 @@ impl PathPart {
     }
 }
 
-pub(super) struct PathParser<'a> {
+struct PathParser<'a> {
     text: &'a str,
     tokens: Vec<(PathToken, usize)>,
-    pub(super) at: usize,
+    at: usize,
     parts: usize,
     depth: usize,
     /// Filters around what is read.
-    pub(super) filters: usize,
+    filters: usize,
     /// Subscripts around what is read.
-    pub(super) subscripts: usize,
+    subscripts: usize,
 }
 
 impl PathParser<'_> {
-    pub(super) fn peek(&self) -> &PathToken {
+    fn peek(&self) -> &PathToken {
         &self.tokens[self.at.min(self.tokens.len() - 1)].0
     }
 
-    pub(super) fn take(&mut self) -> PathToken {
+    fn take(&mut self) -> PathToken {
         let token = self.peek().clone();
         self.at += 1;
         token
     }
 
-    pub(super) fn error(&self, reason: &str) -> DataFusionError {
+    fn error(&self, reason: &str) -> DataFusionError {
         invalid(self.text, self.tokens[self.at.min(self.tokens.len() - 1)].1, reason)
     }
 
-    pub(super) fn syntax_error<T>(&self) -> Result<T> {
+    fn syntax_error<T>(&self) -> Result<T> {
         Err(self.error("syntax error"))
     }
 
-    pub(super) fn accept(&mut self, symbol: &str) -> bool {
+    fn accept(&mut self, symbol: &str) -> bool {
         let is_next = matches!(self.peek(), PathToken::Symbol(next) if *next == symbol);
         self.at += usize::from(is_next);
         is_next
     }
 
-    pub(super) fn expect(&mut self, symbol: &str) -> Result<()> {
+    fn expect(&mut self, symbol: &str) -> Result<()> {
         if self.accept(symbol) { Ok(()) } else { self.syntax_error() }
     }
 
-    pub(super) fn accept_word(&mut self, word: &str) -> bool {
+    fn accept_word(&mut self, word: &str) -> bool {
         let is_next = matches!(self.peek(), PathToken::Name(name) if name.eq_ignore_ascii_case(word));
         self.at += usize::from(is_next);
         is_next
     }
 
-    pub(super) fn count(&mut self) -> Result<()> {
+    fn count(&mut self) -> Result<()> {
         self.parts += 1;
         if self.parts > PARTS_MAX {
             return exec_err!("a jsonpath may have at most {PARTS_MAX} parts");
@@ -153,12 +153,12 @@ impl PathParser<'_> {
         }
     }
 
-    pub(super) fn predicate(&mut self) -> Result<Predicate> {
+    fn predicate(&mut self) -> Result<Predicate> {
         let part = self.part()?;
         self.predicate_of(part)
     }
 
-    pub(super) fn path(&mut self) -> Result<Path> {
+    fn path(&mut self) -> Result<Path> {
         self.enter()?;
         let part = self.sum()?;
         self.depth -= 1;
@@ -374,4 +374,102 @@ fn numeric(number: &str) -> Result<String> {
         None => (number.as_str(), ""),
     };
     value::canonicalize_number(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))
+}
+
+/// The method that is refused.
+const DATETIME: &str = "datetime";
+
+impl PathParser<'_> {
+    /// Parses the next accessor, if there is one.
+    fn apply_step(&mut self) -> Result<Option<Accessor>> {
+        if self.accept("[") {
+            return self.subscripts().map(Some);
+        }
+        if self.accept("?") {
+            self.expect("(")?;
+            self.filters += 1;
+            let predicate = self.predicate()?;
+            self.filters -= 1;
+            self.expect(")")?;
+            return Ok(Some(Accessor::Filter(predicate)));
+        }
+        if !self.accept(".") {
+            return Ok(None);
+        }
+        if self.accept("*") {
+            return Ok(Some(Accessor::AnyKey));
+        }
+        if self.accept("**") {
+            return self.levels().map(Some);
+        }
+        let name = match self.take() {
+            PathToken::Text(key) => return Ok(Some(Accessor::Key(key))),
+            PathToken::Name(name) => name,
+            _ => {
+                self.at -= 1;
+                return self.syntax_error();
+            }
+        };
+        if *self.peek() != PathToken::Symbol("(") {
+            return Ok(Some(Accessor::Key(name)));
+        }
+        if name.eq_ignore_ascii_case(DATETIME) {
+            return not_impl_err!(
+                "the method datetime() of a jsonpath; take the text with ->> or jsonb_path_query, and cast it: \
+                 (value ->> 'key')::timestamptz"
+            );
+        }
+        let Some(method) = Method::find_method(&name) else { return self.syntax_error() };
+        self.expect("(")?;
+        self.expect(")")?;
+        Ok(Some(Accessor::Method(method)))
+    }
+
+    fn subscripts(&mut self) -> Result<Accessor> {
+        if self.accept("*") {
+            self.expect("]")?;
+            return Ok(Accessor::AnyElement);
+        }
+        self.subscripts += 1;
+        let mut positions = Vec::new();
+        loop {
+            self.count()?;
+            let from = self.path()?;
+            let to = if self.accept_word("to") { Some(self.path()?) } else { None };
+            positions.push((from, to));
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.subscripts -= 1;
+        self.expect("]")?;
+        Ok(Accessor::Subscripts(positions))
+    }
+
+    /// Parses the levels of `.**`.
+    fn levels(&mut self) -> Result<Accessor> {
+        if !self.accept("{") {
+            return Ok(Accessor::AnyLevel { first: 0, last: u32::MAX });
+        }
+        let first = self.level()?;
+        let last = if self.accept_word("to") { self.level()? } else { first };
+        self.expect("}")?;
+        Ok(Accessor::AnyLevel { first, last })
+    }
+
+    fn level(&mut self) -> Result<u32> {
+        match self.take() {
+            PathToken::Name(name) if name.eq_ignore_ascii_case("last") => Ok(u32::MAX),
+            PathToken::Integer(digits) => {
+                match digits.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok()) {
+                    Some(level) => Ok(level),
+                    None => Err(exec_datafusion_err!("value \"{digits}\" is out of range for type integer")),
+                }
+            }
+            _ => {
+                self.at -= 1;
+                self.syntax_error()
+            }
+        }
+    }
 }

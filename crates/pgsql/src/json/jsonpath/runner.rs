@@ -1,13 +1,16 @@
-//! Evaluates an SQL/JSON path on a document.
+//! Evaluates a SQL/JSON path on a document: its accessors; its predicates, whose result unknown is `None`; and its methods,
+//! `.size()` and its siblings. The `id` of `keyvalue()` is the position of an object in PostgreSQL's binary form of its
+//! document.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
-use super::super::value::JsonValue;
+use super::super::value::{self, JsonValue};
 use super::budget::{Item, PathBudget, PathError, PathResult, ResultItems, suppressible_error};
 use super::decimal;
-use super::syntax::{Accessor, JsonPath, Method, Path, PathStart};
+use super::path::{Accessor, Comparison, JsonPath, Method, Path, PathStart, Predicate};
 
 /// One evaluation of a path.
 pub(super) struct PathRunner<'v, 'b> {
@@ -15,13 +18,13 @@ pub(super) struct PathRunner<'v, 'b> {
     pub(super) root: &'v JsonValue,
     pub(super) variables: Option<&'v JsonValue>,
     /// The value of `@`.
-    pub(super) current: Item<'v>,
+    current: Item<'v>,
     /// The length of the array that is subscripted.
     length: usize,
     /// Whether a missing member or element is ignored.
     ignores_structure: bool,
     /// Whether errors end the evaluation, rather than only that of a predicate.
-    pub(super) raises_errors: bool,
+    raises_errors: bool,
     pub(super) budget: &'b mut PathBudget,
 }
 
@@ -131,7 +134,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
     }
 
     /// Evaluates `path`. In lax mode, arrays in the result are replaced by their elements.
-    pub(super) fn unwrapped_items(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
+    fn unwrapped_items(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Vec<Item<'v>>> {
         let items = self.items(path, item)?;
         if !self.is_lax || !items.iter().any(|item| matches!(item.as_ref(), JsonValue::Array(_))) {
             return Ok(items);
@@ -155,7 +158,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
     }
 
     /// Applies the remaining steps to `item`. Adds it to `results` if there are none.
-    pub(super) fn apply_steps(
+    fn apply_steps(
         &mut self,
         steps: &'v [Accessor],
         item: Item<'v>,
@@ -223,7 +226,7 @@ impl<'v, 'b> PathRunner<'v, 'b> {
     }
 
     /// Returns the error for a missing member; none in lax mode.
-    pub(super) fn missing_error(&self, message: impl FnOnce() -> String) -> PathResult<bool> {
+    fn missing_error(&self, message: impl FnOnce() -> String) -> PathResult<bool> {
         if self.ignores_structure { Ok(false) } else { suppressible_error(message()) }
     }
 
@@ -372,4 +375,311 @@ impl<'v, 'b> PathRunner<'v, 'b> {
 
 fn operand_error<T>(side: &str, symbol: char) -> PathResult<T> {
     suppressible_error(format!("{side} operand of jsonpath operator {symbol} is not a single numeric value"))
+}
+
+impl<'v> PathRunner<'v, '_> {
+    /// Whether `predicate` is true of `item`.
+    fn evaluate_predicate(&mut self, predicate: &'v Predicate, item: &Item<'v>) -> PathResult<Option<bool>> {
+        self.count()?;
+        match predicate {
+            Predicate::And(left, right) => match self.evaluate_predicate(left, item)? {
+                Some(false) => Ok(Some(false)),
+                left => Ok(match self.evaluate_predicate(right, item)? {
+                    Some(true) => left,
+                    right => right,
+                }),
+            },
+            Predicate::Or(left, right) => match self.evaluate_predicate(left, item)? {
+                Some(true) => Ok(Some(true)),
+                left => Ok(match self.evaluate_predicate(right, item)? {
+                    Some(false) => left,
+                    right => right,
+                }),
+            },
+            Predicate::Not(inner) => Ok(self.evaluate_predicate(inner, item)?.map(|truth| !truth)),
+            Predicate::IsUnknown(inner) => Ok(Some(self.evaluate_predicate(inner, item)?.is_none())),
+            Predicate::Exists(path) => self.exists(path, item),
+            Predicate::Compare { comparison, left, right } => {
+                let Some(left) = self.suppress_errors(|runner| runner.unwrapped_items(left, item))? else {
+                    return Ok(None);
+                };
+                let Some(right) = self.suppress_errors(|runner| runner.unwrapped_items(right, item))? else {
+                    return Ok(None);
+                };
+                self.any_pair(&left, &right, |left, right| Ok(compare(*comparison, left, right)))
+            }
+            Predicate::StartsWith { whole, initial } => {
+                let Some(whole) = self.suppress_errors(|runner| runner.unwrapped_items(whole, item))? else {
+                    return Ok(None);
+                };
+                let Some(initial) = self.suppress_errors(|runner| runner.items(initial, item))? else {
+                    return Ok(None);
+                };
+                self.any_pair(&whole, &initial, |whole, initial| match (whole, initial) {
+                    (JsonValue::Text(whole), JsonValue::Text(initial)) => Ok(Some(whole.starts_with(initial.as_str()))),
+                    _ => Ok(None),
+                })
+            }
+            Predicate::LikeRegex { text, regex, .. } => {
+                let Some(texts) = self.suppress_errors(|runner| runner.unwrapped_items(text, item))? else {
+                    return Ok(None);
+                };
+                let none = [Item::Owned(JsonValue::Null)];
+                self.any_pair(&texts, &none, |text, _| match text {
+                    JsonValue::Text(text) => Ok(Some(regex.is_match(text)?)),
+                    _ => Ok(None),
+                })
+            }
+        }
+    }
+
+    /// Returns the result of `run`; `None` if it fails with an error that predicates suppress.
+    fn suppress_errors<T>(&mut self, run: impl FnOnce(&mut Self) -> PathResult<T>) -> PathResult<Option<T>> {
+        let outer = std::mem::replace(&mut self.raises_errors, false);
+        let result = run(self);
+        self.raises_errors = outer;
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(PathError::Suppressible(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn exists(&mut self, path: &'v Path, item: &Item<'v>) -> PathResult<Option<bool>> {
+        // In strict mode all is evaluated, since there may be an error.
+        let mut results = if self.is_lax { ResultItems::first() } else { ResultItems::all() };
+        let is_found = self.suppress_errors(|runner| runner.evaluate_path(path, item, &mut results))?;
+        Ok(is_found.map(|is_found| match &results.0 {
+            Some(items) => !items.is_empty(),
+            None => is_found,
+        }))
+    }
+
+    /// Whether `is_true` of any item of `left` with any of `right`.
+    fn any_pair(
+        &mut self,
+        left: &[Item<'v>],
+        right: &[Item<'v>],
+        is_true: impl Fn(&JsonValue, &JsonValue) -> PathResult<Option<bool>>,
+    ) -> PathResult<Option<bool>> {
+        let (mut is_unknown, mut is_found) = (false, false);
+        for left in left {
+            for right in right {
+                self.count()?;
+                match is_true(left, right)? {
+                    None if !self.is_lax => return Ok(None),
+                    None => is_unknown = true,
+                    Some(true) if self.is_lax => return Ok(Some(true)),
+                    Some(true) => is_found = true,
+                    Some(false) => {}
+                }
+            }
+        }
+        Ok(if is_found {
+            Some(true)
+        } else if is_unknown {
+            None
+        } else {
+            Some(false)
+        })
+    }
+}
+
+fn compare(comparison: Comparison, left: &JsonValue, right: &JsonValue) -> Option<bool> {
+    let ordering = match (left, right) {
+        (JsonValue::Null, JsonValue::Null) => Ordering::Equal,
+        // Null is not equal to anything else.
+        (JsonValue::Null, _) | (_, JsonValue::Null) => return Some(comparison == Comparison::NotEqual),
+        (JsonValue::Bool(left), JsonValue::Bool(right)) => left.cmp(right),
+        (JsonValue::Number(left), JsonValue::Number(right)) => value::compare_numbers(left, right),
+        (JsonValue::Text(left), JsonValue::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
+        _ => return None,
+    };
+    Some(match comparison {
+        Comparison::Equal => ordering.is_eq(),
+        Comparison::NotEqual => ordering.is_ne(),
+        Comparison::Less => ordering.is_lt(),
+        Comparison::LessOrEqual => ordering.is_le(),
+        Comparison::Greater => ordering.is_gt(),
+        Comparison::GreaterOrEqual => ordering.is_ge(),
+    })
+}
+
+impl<'v> PathRunner<'v, '_> {
+    /// Applies `method` to `item`, then the remaining steps to the result.
+    fn method(
+        &mut self,
+        method: Method,
+        steps: &'v [Accessor],
+        item: Item<'v>,
+        results: &mut ResultItems<'v>,
+    ) -> PathResult<bool> {
+        let name = method.name();
+        let number = |value: String| -> Item<'v> { Cow::Owned(JsonValue::Number(value)) };
+        let value = match (method, item.as_ref()) {
+            (Method::Type, value) => Cow::Owned(JsonValue::Text(type_name(value).to_owned())),
+            (Method::Size, JsonValue::Array(items)) => number(items.len().to_string()),
+            (Method::Size, _) if self.is_lax => number("1".to_owned()),
+            (Method::Size, _) => {
+                return self
+                    .missing_error(|| format!("jsonpath item method .{name}() can only be applied to an array"));
+            }
+            (Method::Abs, JsonValue::Number(value)) => number(value.trim_start_matches('-').to_owned()),
+            (Method::Floor, JsonValue::Number(value)) => number(decimal::floor(value)?),
+            (Method::Ceiling, JsonValue::Number(value)) => number(decimal::ceiling(value)?),
+            (Method::Abs | Method::Floor | Method::Ceiling, _) => {
+                return suppressible_error(format!(
+                    "jsonpath item method .{name}() can only be applied to a numeric value"
+                ));
+            }
+            (Method::Double, JsonValue::Number(value)) => {
+                decimal::check_double(value)?;
+                item
+            }
+            (Method::Double, JsonValue::Text(text)) => number(decimal::double(text)?),
+            (Method::Double, _) => {
+                return suppressible_error(format!(
+                    "jsonpath item method .{name}() can only be applied to a string or numeric value"
+                ));
+            }
+            (Method::KeyValue, JsonValue::Object(_)) => return self.key_values(steps, &item, results),
+            (Method::KeyValue, _) => {
+                return suppressible_error(format!("jsonpath item method .{name}() can only be applied to an object"));
+            }
+        };
+        self.apply_steps(steps, value, results)
+    }
+
+    fn key_values(
+        &mut self,
+        steps: &'v [Accessor],
+        item: &Item<'v>,
+        results: &mut ResultItems<'v>,
+    ) -> PathResult<bool> {
+        let JsonValue::Object(pairs) = item.as_ref() else { return Ok(false) };
+        let id = object_id(item, self.root, self.variables, self.budget)?;
+        let mut is_found = false;
+        for (key, value) in pairs {
+            self.budget.charge(value)?;
+            let members = vec![
+                ("id".to_owned(), JsonValue::Number(id.to_string())),
+                ("key".to_owned(), JsonValue::Text(key.clone())),
+                ("value".to_owned(), value.clone()),
+            ];
+            is_found = self.apply_steps(steps, Cow::Owned(JsonValue::object(members)), results)?;
+            if results.is_satisfied(is_found) {
+                return Ok(true);
+            }
+        }
+        Ok(is_found)
+    }
+}
+
+fn type_name(value: &JsonValue) -> &'static str {
+    match value {
+        JsonValue::Null => "null",
+        JsonValue::Bool(_) => "boolean",
+        JsonValue::Number(_) => "number",
+        JsonValue::Text(_) => "string",
+        JsonValue::Array(_) => "array",
+        JsonValue::Object(_) => "object",
+    }
+}
+
+/// The bytes of a header, and of each entry of an array or object.
+const ENTRY_BYTES: u64 = 4;
+
+/// The prefix of the identifiers of variables.
+const VARIABLES: u64 = 10_000_000_000;
+
+/// Returns the identifier of the object `item`, which belongs to the document `root` or to `variables`.
+fn object_id(
+    item: &Item<'_>,
+    root: &JsonValue,
+    variables: Option<&JsonValue>,
+    budget: &mut PathBudget,
+) -> PathResult<u64> {
+    let Item::Borrowed(json_value) = item else { return Err(keyvalue_error().into()) };
+    if let Some(position) = find_position(json_value, root, budget)? {
+        return Ok(position);
+    }
+    let of_variables = variables.map(|variables| find_position(json_value, variables, budget)).transpose()?.flatten();
+    of_variables.map(|position| VARIABLES + position).ok_or_else(|| keyvalue_error().into())
+}
+
+fn keyvalue_error() -> datafusion::common::DataFusionError {
+    exec_datafusion_err!(
+        "keyvalue() of the result of keyvalue() is not supported; write jsonb_each(value) in FROM instead of one"
+    )
+}
+
+/// Returns the position of `json_value`, a part of `document`, in the binary form.
+fn find_position(json_value: &JsonValue, document: &JsonValue, budget: &mut PathBudget) -> PathResult<Option<u64>> {
+    let mut search = ObjectSearch { expected: json_value, position: None, end: 0, steps: 0 };
+    search.advance_past(document);
+    budget.spend(search.steps)?;
+    Ok(search.position)
+}
+
+/// Passes through the binary form of a document.
+struct ObjectSearch<'a> {
+    expected: &'a JsonValue,
+    position: Option<u64>,
+    end: u64,
+    steps: usize,
+}
+
+impl ObjectSearch<'_> {
+    fn align(&mut self) {
+        self.end = self.end.next_multiple_of(ENTRY_BYTES);
+    }
+
+    fn advance_past(&mut self, value: &JsonValue) {
+        if self.position.is_some() {
+            return;
+        }
+        self.steps += 1;
+        match value {
+            JsonValue::Null | JsonValue::Bool(_) => {}
+            JsonValue::Text(text) => self.end += text.len() as u64,
+            JsonValue::Number(number) => {
+                self.align();
+                self.end += number_bytes(number);
+            }
+            JsonValue::Array(items) => {
+                self.begin(value, items.len());
+                items.iter().for_each(|item| self.advance_past(item));
+            }
+            JsonValue::Object(pairs) => {
+                self.begin(value, pairs.len() * 2);
+                self.end += pairs.iter().map(|(key, _)| key.len() as u64).sum::<u64>();
+                pairs.iter().for_each(|(_, value)| self.advance_past(value));
+            }
+        }
+    }
+
+    fn begin(&mut self, value: &JsonValue, entries: usize) {
+        self.align();
+        if std::ptr::eq(value, self.expected) {
+            self.position = Some(self.end);
+        }
+        self.end += ENTRY_BYTES * (1 + entries as u64);
+    }
+}
+
+/// Returns the bytes of a `numeric`: a length, a header, and two for each four digits.
+fn number_bytes(number: &str) -> u64 {
+    const GROUP: usize = 4;
+    let digits = number.trim_start_matches('-');
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let padding = whole.len().next_multiple_of(GROUP) - whole.len();
+    let aligned = format!("{}{whole}{fraction}", "0".repeat(padding));
+    let groups: Vec<bool> =
+        aligned.as_bytes().chunks(GROUP).map(|group| group.iter().any(|digit| *digit != b'0')).collect();
+    let Some(first) = groups.iter().position(|is_set| *is_set) else { return ENTRY_BYTES + 2 };
+    let last = groups.iter().rposition(|is_set| *is_set).unwrap_or(first);
+    let weight = ((whole.len() + padding) / GROUP) as i64 - 1 - first as i64;
+    let is_short = fraction.len() <= 63 && (-64..=63).contains(&weight);
+    let header = if is_short { 2 } else { 4 };
+    ENTRY_BYTES + header + 2 * (last - first + 1) as u64
 }
