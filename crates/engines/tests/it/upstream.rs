@@ -225,7 +225,7 @@ async fn answers_of_expressions_and_scans_are_wrong() {
             "0\n0",
             "0\nnull",
         ),
-        ("pgsql/src/number/integer_literal.rs", "SELECT arrow_typeof(1)", "Int64", "Int32"),
+        ("pgsql/src/number/literal.rs", "SELECT arrow_typeof(1)", "Int64", "Int32"),
         ("engines/src/embedded/scan/footer.rs", "SELECT count(*) FROM reals WHERE d > 2", "0", "1"),
         ("engines/src/embedded/files/empty_groups.rs", "SELECT b FROM groups", "1", "2"),
         (
@@ -313,7 +313,7 @@ async fn other_statements_are_refused() {
             "WITH a AS (SELECT 1 AS x) SELECT * FROM (WITH a AS (SELECT 2 AS x) SELECT * FROM a) AS b",
             "specified more than once",
         ),
-        ("pgsql/src/number/estimated_range.rs", "SELECT n FROM integers WHERE n > d", "Selectivity is out of limit"),
+        ("pgsql/src/number/numeric_comparison.rs", "SELECT n FROM integers WHERE n > d", "Selectivity is out of limit"),
         (
             "pgsql/src/truth_test.rs",
             "SELECT max(b) FROM (SELECT x IS TRUE AS b FROM (VALUES (true), (NULL)) AS t (x)) AS s",

@@ -20,7 +20,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::conversion::Conversion;
+use super::Conversion;
 use crate::number::digits;
 use crate::plan_walk::{any_part, input_schema, rewrite_named};
 

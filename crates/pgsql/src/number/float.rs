@@ -1,4 +1,8 @@
 //! Functions that compute with doubles and, as PostgreSQL, fail where there is no result.
+//!
+//! Trigonometry in degrees is exact where the result is a simple fraction. An angle is reduced to the first quadrant, and
+//! there to the smaller half, by the symmetries of the functions. Each half is scaled so that its last angle, 30, 45 or 60
+//! degrees, has its exact result.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,7 +12,6 @@ use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::degrees;
 use crate::function::{ColumnarFunction, FunctionCall, try_map, try_zip};
 
 const DOMAIN: &str = "input is out of range";
@@ -47,17 +50,17 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         unary!("asinh", |x| Ok(x.asinh())),
         unary!("acosh", |x| if x < 1.0 { exec_err!("{DOMAIN}") } else { Ok(x.acosh()) }),
         unary!("atanh", |x| apply_within_unit_range(x, f64::atanh)),
-        unary!("sind", |x| apply_to_finite(x, degrees::sine)),
-        unary!("cosd", |x| apply_to_finite(x, degrees::cosine)),
-        unary!("tand", |x| apply_to_finite(x, degrees::tangent)),
-        unary!("cotd", |x| apply_to_finite(x, degrees::cotangent)),
-        unary!("asind", |x| apply_within_unit_range(x, degrees::arcsine)),
-        unary!("acosd", |x| apply_within_unit_range(x, degrees::arccosine)),
-        unary!("atand", |x| Ok(degrees::arctangent(x.atan()))),
+        unary!("sind", |x| apply_to_finite(x, sine)),
+        unary!("cosd", |x| apply_to_finite(x, cosine)),
+        unary!("tand", |x| apply_to_finite(x, tangent)),
+        unary!("cotd", |x| apply_to_finite(x, cotangent)),
+        unary!("asind", |x| apply_within_unit_range(x, arcsine)),
+        unary!("acosd", |x| apply_within_unit_range(x, arccosine)),
+        unary!("atand", |x| Ok(arctangent(x.atan()))),
         ColumnarFunction::new("power", coerce_power, double_type, powers),
         ColumnarFunction::new("pow", coerce_power, double_type, powers),
         binary!("atan2", |y, x| Ok(y.atan2(x))),
-        binary!("atan2d", |y, x| Ok(degrees::arctangent(y.atan2(x)))),
+        binary!("atan2d", |y, x| Ok(arctangent(y.atan2(x)))),
         ColumnarFunction::new(
             "log",
             |types| coerce("log", types, 1..=2),
@@ -163,4 +166,86 @@ fn power_of_numeric(units: i128, scale: i8, y: f64) -> Result<f64> {
     let rounded = x.mul_add(unit, -scaled);
     let rest = if scaled.abs() < 9e15 { units as f64 - scaled } else { (units - scaled as i128) as f64 };
     Ok(result * (y * ((rest - rounded) / scaled).ln_1p()).exp())
+}
+
+/// Computes the sine of an acute angle.
+fn acute_sine(degrees: f64) -> f64 {
+    if degrees <= 30.0 {
+        degrees.to_radians().sin() / 30_f64.to_radians().sin() / 2.0
+    } else {
+        small_cosine(90.0 - degrees)
+    }
+}
+
+/// Computes the cosine of an acute angle.
+fn acute_cosine(degrees: f64) -> f64 {
+    if degrees <= 60.0 { small_cosine(degrees) } else { acute_sine(90.0 - degrees) }
+}
+
+/// Computes the cosine of an angle of at most 60 degrees.
+fn small_cosine(degrees: f64) -> f64 {
+    let below_one = |degrees: f64| 1.0 - degrees.to_radians().cos();
+    1.0 - below_one(degrees) / below_one(60.0) / 2.0
+}
+
+/// Reduces an angle to one from 0 to 180 degrees. Returns whether the sine changes its sign.
+fn half_turn(degrees: f64) -> (f64, bool) {
+    let turned = degrees % 360.0;
+    let (turned, is_negative) = if turned < 0.0 { (-turned, true) } else { (turned, false) };
+    if turned > 180.0 { (360.0 - turned, !is_negative) } else { (turned, is_negative) }
+}
+
+fn with_sign(value: f64, is_negative: bool) -> f64 {
+    if is_negative { -value } else { value }
+}
+
+fn sine(degrees: f64) -> f64 {
+    let (angle, is_negative) = half_turn(degrees);
+    with_sign(acute_sine(if angle > 90.0 { 180.0 - angle } else { angle }), is_negative)
+}
+
+fn cosine(degrees: f64) -> f64 {
+    let (angle, _) = half_turn(degrees);
+    if angle > 90.0 { -acute_cosine(180.0 - angle) } else { acute_cosine(angle) }
+}
+
+/// Computes the quotient of two functions of an acute angle, which is 1 at 45 degrees.
+fn quotient(degrees: f64, over: fn(f64) -> f64, under: fn(f64) -> f64) -> f64 {
+    let (angle, is_negative) = half_turn(degrees);
+    let (angle, is_negative) = if angle > 90.0 { (180.0 - angle, !is_negative) } else { (angle, is_negative) };
+    let of = |angle: f64| over(angle) / under(angle);
+    let result = with_sign(of(angle) / of(45.0), is_negative);
+    // Never a negative zero.
+    if result == 0.0 { 0.0 } else { result }
+}
+
+fn tangent(degrees: f64) -> f64 {
+    quotient(degrees, acute_sine, acute_cosine)
+}
+
+fn cotangent(degrees: f64) -> f64 {
+    quotient(degrees, acute_cosine, acute_sine)
+}
+
+/// Computes the angle from 0 to 90 degrees with this sine, which is positive.
+fn acute_arcsine(sine: f64) -> f64 {
+    if sine <= 0.5 { sine.asin() / 0.5_f64.asin() * 30.0 } else { 90.0 - sine.acos() / 0.5_f64.acos() * 60.0 }
+}
+
+/// Computes the angle from 0 to 90 degrees with this cosine, which is positive.
+fn acute_arccosine(cosine: f64) -> f64 {
+    if cosine <= 0.5 { 90.0 - cosine.asin() / 0.5_f64.asin() * 30.0 } else { cosine.acos() / 0.5_f64.acos() * 60.0 }
+}
+
+fn arcsine(sine: f64) -> f64 {
+    if sine >= 0.0 { acute_arcsine(sine) } else { -acute_arcsine(-sine) }
+}
+
+fn arccosine(cosine: f64) -> f64 {
+    if cosine >= 0.0 { acute_arccosine(cosine) } else { 90.0 + acute_arcsine(-cosine) }
+}
+
+/// Converts an angle of an arctangent from radians to degrees.
+fn arctangent(radians: f64) -> f64 {
+    radians / 1_f64.atan() * 45.0
 }

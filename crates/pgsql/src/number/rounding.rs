@@ -1,19 +1,28 @@
-//! `ceil`, `floor`, `round`, `trunc`, `sign` and `abs`, which keep numerics exact.
+//! `ceil`, `floor`, `round`, `trunc`, `sign` and `abs`, which keep numerics exact, and the digits after their point:
+//! `scale`, `min_scale` and `trim_scale`.
 //!
 //! PostgreSQL rounds numerics half away from zero and floating-point numbers half to even. Of an integer these
 //! functions (but `abs`) give a double, so that `round(7) / 2` is 3.5.
+//!
+//! PostgreSQL has `round(x, digits)` and `trunc(x, digits)` for numerics alone. Some functions compute in double precision
+//! here what is a numeric in PostgreSQL, such as `ln(1.5)` and the standard deviation of integers. So it is not the type that
+//! decides, but what the value is made of ([`check_rounding`]).
 
 use std::sync::Arc;
 
-use crate::data_type::number_type_name;
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type};
-use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::common::{Column, DataFusionError, Result, plan_err};
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
+
+use crate::data_type::number_type_name;
+use crate::function::{ColumnarFunction, FunctionCall};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     use Rounding::{Abs, Ceil, Floor, Round, Sign, Trunc};
@@ -271,5 +280,188 @@ impl RoundingUdf {
             up if up >= 0 => power(up).and_then(|factor| units.checked_mul(factor)).ok_or_else(overflow),
             down => Ok(units / power(-down).ok_or_else(overflow)?),
         }
+    }
+}
+
+pub(super) fn scale_functions() -> Vec<ScalarUDF> {
+    vec![
+        ColumnarFunction::new("scale", declared_scale_types, |_| Ok(DataType::Int32), scale),
+        ColumnarFunction::new("min_scale", single_numeric_type, |_| Ok(DataType::Int32), min_scale),
+        // The type has one scale for all values, so zeros at the end are left where they are, but have no text.
+        ColumnarFunction::new(
+            "trim_scale",
+            single_numeric_type,
+            |fields| Ok(trimmed_type(fields[0].data_type())),
+            trim_scale,
+        ),
+    ]
+}
+
+fn single_numeric_type(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [DataType::Null] => Ok(vec![DataType::Decimal128(1, 0)]),
+        [number] if number.is_decimal() || number.is_integer() => Ok(vec![super::as_numeric(number)?]),
+        [_] => plan_err!("scale, min_scale and trim_scale take a numeric; cast the argument: x::numeric"),
+        _ => plan_err!("scale, min_scale and trim_scale take one numeric"),
+    }
+}
+
+fn declared_scale_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let numerics = single_numeric_type(types)?;
+    if numerics.iter().any(super::has_unconstrained_scale) {
+        return plan_err!(
+            "the scale of a quotient or an average is not available, because PostgreSQL chooses its number of digits \
+             by its value; write min_scale(x), or round it first: scale(round(x, 2))"
+        );
+    }
+    Ok(numerics)
+}
+
+fn trimmed_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Decimal128(_, scale) if *scale <= super::UNCONSTRAINED_SCALE => {
+            DataType::Decimal128(38, (*scale).max(super::FREE_SCALE_MIN))
+        }
+        other => other.clone(),
+    }
+}
+
+fn scale_of(values: &ArrayRef) -> i8 {
+    match values.data_type() {
+        DataType::Decimal128(_, scale) => *scale,
+        _ => 0,
+    }
+}
+
+fn scale(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let values = call.array(0)?;
+    let scale = i32::from(scale_of(&values));
+    let scales = (0..values.len()).map(|row| values.is_valid(row).then_some(scale));
+    Ok(Arc::new(scales.collect::<Int32Array>()))
+}
+
+fn min_scale(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let values = call.array(0)?;
+    let scale = i32::from(scale_of(&values));
+    let needed = |mut units: i128| {
+        let mut needed = scale;
+        while needed > 0 && units % 10 == 0 {
+            units /= 10;
+            needed -= 1;
+        }
+        needed
+    };
+    let scales = values.as_primitive::<Decimal128Type>().iter().map(|units| units.map(needed));
+    Ok(Arc::new(scales.collect::<Int32Array>()))
+}
+
+fn trim_scale(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    Ok(arrow::compute::cast_with_options(
+        &call.array(0)?,
+        call.returns,
+        &arrow::compute::CastOptions { safe: false, ..Default::default() },
+    )?)
+}
+
+/// Functions that give a numeric of a numeric.
+const NUMERIC_PRESERVING_FUNCTIONS: &[&str] = &[
+    "abs", "average", "ceil", "ceiling", "coalesce", "exp", "floor", "greatest", "least", "ln", "log", "log10",
+    "nullif", "pow", "power", "round", "sign", "sqrt", "trunc",
+];
+
+/// Aggregates that give a numeric of numerics or integers.
+const NUMERIC_PRESERVING_AGGREGATES: &str = "\
+    avg max mean min stddev stddev_pop stddev_samp sum var var_pop var_samp variance";
+
+/// Refuses an expression of `node` that rounds a double to a number of digits.
+pub(crate) fn check_rounding(expression: &Expr, node: &[&LogicalPlan]) -> Result<()> {
+    let Expr::ScalarFunction(call) = expression else { return Ok(()) };
+    let name = call.func.name();
+    if let ("round" | "trunc", [value, _]) = (name, call.args.as_slice())
+        && is_double(value, node)
+    {
+        return plan_err!(
+            "function {name}(double precision, integer) does not exist; cast the number: {name}(x::numeric, 2)"
+        );
+    }
+    Ok(())
+}
+
+/// Whether `expression` is a double in PostgreSQL, too; no where that is not known.
+fn is_double(expression: &Expr, inputs: &[&LogicalPlan]) -> bool {
+    match expression {
+        Expr::Alias(alias) => is_double(&alias.expr, inputs),
+        Expr::Cast(cast) => cast.field.data_type().is_floating(),
+        Expr::Negative(operand) => is_double(operand, inputs),
+        Expr::BinaryExpr(binary) => is_double(&binary.left, inputs) || is_double(&binary.right, inputs),
+        Expr::Column(column) => inputs.iter().any(|input| is_double_column(input, column)),
+        Expr::ScalarFunction(call) if NUMERIC_PRESERVING_FUNCTIONS.contains(&call.func.name()) => {
+            call.args.iter().any(|argument| is_double(argument, inputs))
+        }
+        _ => false,
+    }
+}
+
+fn is_double_column(plan: &LogicalPlan, column: &Column) -> bool {
+    match plan.schema().maybe_index_of_column(column) {
+        Some(index) => is_double_at(plan, index),
+        None => false,
+    }
+}
+
+/// Whether the column of `plan` at `index` is a double in PostgreSQL, too.
+fn is_double_at(plan: &LogicalPlan, index: usize) -> bool {
+    if !plan.schema().field(index).data_type().is_floating() {
+        return false;
+    }
+    match plan {
+        LogicalPlan::TableScan(_) => true,
+        LogicalPlan::Projection(projection) => {
+            projection.expr.get(index).is_some_and(|expression| is_double(expression, &[&projection.input]))
+        }
+        LogicalPlan::SubqueryAlias(alias) => is_double_at(&alias.input, index),
+        LogicalPlan::Filter(filter) => is_double_at(&filter.input, index),
+        LogicalPlan::Sort(sort) => is_double_at(&sort.input, index),
+        LogicalPlan::Limit(limit) => is_double_at(&limit.input, index),
+        LogicalPlan::Distinct(Distinct::All(input)) => is_double_at(input, index),
+        LogicalPlan::Window(window) => {
+            index < window.input.schema().fields().len() && is_double_at(&window.input, index)
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let input = aggregate.input.as_ref();
+            match aggregate.group_expr.get(index) {
+                Some(group) => is_double(group, &[input]),
+                None => aggregate
+                    .aggr_expr
+                    .get(index - aggregate.group_expr.len())
+                    .is_some_and(|expression| is_double_aggregate(expression, input)),
+            }
+        }
+        LogicalPlan::Join(join) => {
+            let left = join.left.schema().fields().len();
+            if index < left {
+                is_double_at(&join.left, index)
+            } else {
+                index - left < join.right.schema().fields().len() && is_double_at(&join.right, index - left)
+            }
+        }
+        _ => false,
+    }
+}
+
+fn is_double_aggregate(expression: &Expr, input: &LogicalPlan) -> bool {
+    match expression {
+        Expr::Alias(alias) => is_double_aggregate(&alias.expr, input),
+        Expr::AggregateFunction(AggregateFunction { func, params }) => {
+            if !NUMERIC_PRESERVING_AGGREGATES.split(' ').any(|name| name == func.name()) {
+                // Such as corr: it has no numeric.
+                return func.name().starts_with("regr_") || matches!(func.name(), "corr" | "covar_pop" | "covar_samp");
+            }
+            let is_float = |argument: &Expr| {
+                argument.get_type(input.schema()).is_ok_and(|data_type: DataType| data_type.is_floating())
+            };
+            params.args.iter().any(|argument| is_float(argument) && is_double(argument, &[input]))
+        }
+        _ => false,
     }
 }
