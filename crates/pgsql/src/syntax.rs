@@ -1,13 +1,16 @@
-//! Builds and reads nodes of the syntax tree.
+//! Builds and reads nodes of the syntax tree, and builds parts of statements from text.
 
 use std::ops::ControlFlow;
 
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SetExpr, TableFactor, TableWithJoins, TimezoneInfo, UnaryOperator, Value,
+    OrderByOptions, Query, Select, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    TimezoneInfo, UnaryOperator, Value,
 };
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::walk::Stop;
 
@@ -167,4 +170,61 @@ pub(crate) fn sort_distinct(function: &mut Function) {
         let order = OrderByExpr { expr: value.clone(), options, with_fill: None };
         list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
     }
+}
+
+/// Parses a query.
+pub(crate) fn parse_query(text: &str) -> Result<Query> {
+    let failed = |error| DataFusionError::Internal(format!("a generated query cannot be parsed: {error}"));
+    match Parser::parse_sql(&PostgreSqlDialect {}, text).map_err(failed)?.pop() {
+        Some(Statement::Query(query)) => Ok(*query),
+        _ => Err(DataFusionError::Internal("a generated statement is not a query".to_owned())),
+    }
+}
+
+/// Makes `query` the only table of a query.
+pub(crate) fn select_from(inner: &mut Query) -> Result<()> {
+    let mut outer = parse_query("SELECT * FROM (SELECT 1) AS \"rows of the subquery\"")?;
+    put_subquery(&mut outer, inner);
+    // It holds `inner` now, in whose place it goes.
+    *inner = outer;
+    Ok(())
+}
+
+/// Builds `SELECT *` of `from`.
+pub(crate) fn select_all(from: TableWithJoins) -> Result<Query> {
+    let mut outer = parse_query("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = outer.body.as_mut() {
+        select.from = vec![from];
+    }
+    Ok(outer)
+}
+
+/// Puts `inner` in place of the subquery in FROM of `outer`; what was there is `inner` then.
+pub(crate) fn put_subquery(outer: &mut Query, inner: &mut Query) {
+    if let SetExpr::Select(select) = outer.body.as_mut()
+        && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
+    {
+        std::mem::swap(subquery.as_mut(), inner);
+    }
+}
+
+/// Parses an expression.
+pub(crate) fn parse_expression(text: &str) -> Result<Expr> {
+    let failed = |error| DataFusionError::Internal(format!("a generated expression cannot be parsed: {error}"));
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(failed)?;
+    parser.parse_expr().map_err(failed)
+}
+
+/// Changes the SELECT of `query`.
+pub(crate) fn change_select(query: &mut Query, change: impl FnOnce(&mut Select)) {
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        change(select);
+    }
+}
+
+/// Returns the alias `name` with names of columns.
+pub(crate) fn table_alias(name: &str, columns: &[String]) -> TableAlias {
+    let columns =
+        columns.iter().map(|column| TableAliasColumnDef { name: Ident::with_quote('"', column), data_type: None });
+    TableAlias { name: Ident::with_quote('"', name), columns: columns.collect(), explicit: true, at: None }
 }

@@ -282,7 +282,7 @@ async fn subqueries_are_refused() {
             "Unexpected empty work table",
         ),
         (
-            "pgsql/src/statement/outer_arrays.rs",
+            "pgsql/src/statement/mod.rs",
             "SELECT (SELECT ARRAY[x]) FROM (VALUES (1)) AS t (x)",
             "No field named x",
         ),
@@ -309,7 +309,7 @@ async fn other_statements_are_refused() {
             "have the same name",
         ),
         (
-            "pgsql/src/statement/cte_names.rs",
+            "pgsql/src/statement/aliases.rs",
             "WITH a AS (SELECT 1 AS x) SELECT * FROM (WITH a AS (SELECT 2 AS x) SELECT * FROM a) AS b",
             "specified more than once",
         ),

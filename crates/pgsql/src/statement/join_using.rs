@@ -1,23 +1,27 @@
 //! Rewrites joins with USING and NATURAL into joins with ON. A merged column is the left one; in a RIGHT JOIN it is the
 //! right one, and in a FULL JOIN the one that is not NULL.
+//!
+//! What resolves names by the joins of FROM is rewritten too: HAVING, whose names refer to columns of FROM, with groups of
+//! all rows (HAVING without GROUP BY, `GROUP BY ()`), and `t.*` within a row constructor, as in `ROW(t.*, 1)`.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Distinct, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
-    OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor,
-    TableWithJoins, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, Distinct, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderByExpr, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use super::columns::{NameScope, TableColumns, join_constraint, qualifier_of};
-use super::merged_columns::{MergedColumn, put_values};
-use super::{having, parse, row_wildcards};
 use crate::column_names::column_name;
 use crate::syntax::{
-    binary, body_and_order, boolean, break_on_error, call, factors_mut, folded, into_result, quoted, single_identifier,
+    self, binary, body_and_order, boolean, break_on_error, call, factors, factors_mut, folded, into_result, is_named,
+    nested, number, quoted, single_identifier, unnamed,
 };
-use crate::walk::{Stop, walk_mut};
+use crate::walk::{Stop, any_expression, for_each_expression, walk_mut};
 
 /// Rewrites the joins of `statement`; `tables` returns the columns of the catalog's tables.
 /// Fails with `Plan` or `NotImplemented` for columns that cannot be merged, and for tables with unknown columns.
@@ -66,9 +70,9 @@ impl JoinRewriter<'_> {
                     pending.extend([right.as_mut(), left.as_mut()]);
                 }
                 SetExpr::Select(select) => {
-                    row_wildcards::expand(select, order_by, &mut self.scope);
+                    expand_row_wildcards(select, order_by, &mut self.scope);
                     self.rewrite_select(select, order_by)?;
-                    having::rewrite(select, &mut self.scope)?;
+                    rewrite_having(select, &mut self.scope)?;
                 }
                 _ => {}
             }
@@ -202,7 +206,7 @@ fn wrap_nested_joins(from: &mut TableWithJoins) -> Result<()> {
             wrap_nested_joins(table_with_joins)?;
             continue;
         }
-        let subquery = Box::new(parse::select_all(table_with_joins.as_ref().clone())?);
+        let subquery = Box::new(syntax::select_all(table_with_joins.as_ref().clone())?);
         *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
     }
     Ok(())
@@ -388,5 +392,254 @@ fn select_item(part: &WildcardPart, excluded: &[Ident]) -> Option<SelectItem> {
             let kind = SelectItemQualifiedWildcardKind::ObjectName(name.clone());
             Some(SelectItem::QualifiedWildcard(kind, options))
         }
+    }
+}
+
+/// A merged column.
+#[derive(Debug, Clone)]
+struct MergedColumn {
+    name: String,
+    value: Expr,
+}
+
+/// Replaces the names in `part` of a query with the values. In subqueries, this excludes names that may refer to columns
+/// of the subquery.
+fn put_values(part: &mut impl VisitMut, merged: &[MergedColumn], scope: &mut NameScope<'_>) {
+    if !merged.is_empty() {
+        // The visitor never breaks.
+        let _ = walk_mut(part, &mut MergedColumnRewriter { merged, scope, inner: Vec::new() });
+    }
+}
+
+struct MergedColumnRewriter<'a, 'b> {
+    merged: &'a [MergedColumn],
+    scope: &'a mut NameScope<'b>,
+    /// The names of columns and tables in the enclosing queries; `None` where they are unknown.
+    inner: Vec<Option<HashSet<String>>>,
+}
+
+impl VisitorMut for MergedColumnRewriter<'_, '_> {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.scope.enter(query);
+        let mut names = Some(HashSet::new());
+        let mut pending = vec![query.body.as_ref()];
+        while let Some(body) = pending.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => pending.extend([left.as_ref(), right.as_ref()]),
+                SetExpr::Select(select) => add_names(self.scope, select, &mut names),
+                _ => {}
+            }
+        }
+        self.inner.push(names);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.scope.leave();
+        self.inner.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        let Expr::Identifier(name) = &*expression else { return ControlFlow::Continue(()) };
+        let Some(merge) = self.merged.iter().find(|merge| merge.name == name.value) else {
+            return ControlFlow::Continue(());
+        };
+        let is_free = |names: &Option<HashSet<String>>| {
+            names.as_ref().is_some_and(|names| {
+                !names.contains(&merge.name) && !tables_of(&merge.value).iter().any(|table| names.contains(table))
+            })
+        };
+        if self.inner.iter().all(is_free) {
+            *expression = merge.value.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn add_names(scope: &mut NameScope<'_>, select: &Select, names: &mut Option<HashSet<String>>) {
+    for from in &select.from {
+        let columns = scope.join_columns(from);
+        let (Some(columns), Some(all)) = (columns, names.as_mut()) else {
+            *names = None;
+            return;
+        };
+        all.extend(columns);
+        all.extend(factors(from).filter_map(qualifier_of).map(|name| name.value));
+    }
+}
+
+/// Returns the tables that a value refers to.
+fn tables_of(value: &Expr) -> Vec<String> {
+    let mut tables = Vec::new();
+    any_expression(value, |expression| {
+        if let Expr::CompoundIdentifier(parts) = expression {
+            tables.extend(parts.first().map(|table| table.value.clone()));
+        }
+        false
+    });
+    tables
+}
+
+/// Rewrites HAVING of `select`, and GROUP BY of no columns.
+fn rewrite_having(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
+    if select.having.is_some() {
+        qualify(select, scope)?;
+    }
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
+    let count = groups.len();
+    groups.retain(|group| !is_of_no_columns(group));
+    if groups.is_empty() && (count > 0 || select.having.is_some()) {
+        // The planner makes a group of all rows only for aggregates.
+        let has_group = binary(call("count", vec![number(1)]), BinaryOperator::GtEq, number(0));
+        select.having = Some(match select.having.take() {
+            Some(condition) => binary(nested(condition), BinaryOperator::And, has_group),
+            None => has_group,
+        });
+    }
+    Ok(())
+}
+
+/// Whether `group` is `()`, or a list of only that grouping set.
+fn is_of_no_columns(group: &Expr) -> bool {
+    match group {
+        Expr::Tuple(columns) => columns.is_empty(),
+        Expr::GroupingSets(sets) => matches!(sets.as_slice(), [set] if set.is_empty()),
+        _ => false,
+    }
+}
+
+/// Qualifies names of columns that are also names of output columns, and refuses names that are only output columns.
+fn qualify(select: &mut Select, scope: &mut NameScope<'_>) -> Result<()> {
+    let computed = select.projection.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } => match expr {
+            Expr::Identifier(name) if name.value == alias.value => None,
+            Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|part| part.value == alias.value) => None,
+            _ => Some(alias.value.clone()),
+        },
+        _ => None,
+    });
+    let computed: HashSet<String> = computed.collect();
+    if computed.is_empty() {
+        return Ok(());
+    }
+    let mut tables = Vec::new();
+    for from in &select.from {
+        for factor in factors(from) {
+            let (Some(name), Some(columns)) = (qualifier_of(factor), scope.factor_columns(factor)) else {
+                return Ok(());
+            };
+            tables.push((name, columns));
+        }
+    }
+    let mut unknown = None;
+    for_each_expression(&mut select.having, |expression, depth| {
+        let Expr::Identifier(name) = &*expression else { return };
+        if depth > 0 || !computed.contains(&name.value) {
+            return;
+        }
+        let mut having = tables.iter().filter(|(_, columns)| columns.contains(&name.value));
+        match (having.next(), having.next()) {
+            (Some((table, _)), None) => *expression = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]),
+            (None, _) => unknown = Some(name.value.clone()),
+            _ => {}
+        }
+    });
+    match unknown {
+        Some(name) => plan_err!(
+            "column \"{name}\" does not exist; HAVING takes columns of FROM and aggregates: write the \
+             expression of {name} instead"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The columns of each table that a row constructor names, by the name of the table.
+type RowColumns = BTreeMap<String, Vec<Expr>>;
+
+/// Expands the wildcards in row constructors of `select` and of its ORDER BY. Tables with unknown columns stay as they are.
+fn expand_row_wildcards(select: &mut Select, order_by: &mut [OrderByExpr], scope: &mut NameScope<'_>) {
+    let mut tables: Vec<ObjectName> = Vec::new();
+    let mut find = |expression: &mut Expr, depth: usize| {
+        if depth == 0 {
+            tables.extend(wildcard_tables(expression));
+        }
+    };
+    for_each_expression(select, &mut find);
+    for order in order_by.iter_mut() {
+        for_each_expression(&mut order.expr, &mut find);
+    }
+    let mut columns = RowColumns::new();
+    for name in tables {
+        if let Some(table) = single_identifier(&name)
+            && let Some(names) = scope.table_columns_in_select(select, &name)
+        {
+            let column = |name: String| Expr::CompoundIdentifier(vec![table.clone(), quoted(name)]);
+            columns.insert(table.value.clone(), names.into_iter().map(column).collect());
+        }
+    }
+    if columns.is_empty() {
+        return;
+    }
+    let replace = |expression: &mut Expr, depth: usize| {
+        if depth == 0 {
+            expand_row(expression, &columns);
+        }
+    };
+    for_each_expression(select, replace);
+    for order in order_by {
+        for_each_expression(&mut order.expr, replace);
+    }
+}
+
+/// Returns the tables whose columns `expression`, a row constructor, contains.
+fn wildcard_tables(expression: &Expr) -> Vec<ObjectName> {
+    match expression {
+        Expr::Function(function) if is_named(&function.name, "row") => {
+            let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+            list.args.iter().filter_map(wildcard_argument).cloned().collect()
+        }
+        Expr::Tuple(values) => values.iter().filter_map(wildcard_value).cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn wildcard_argument(argument: &FunctionArg) -> Option<&ObjectName> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => Some(name),
+        _ => None,
+    }
+}
+
+fn wildcard_value(value: &Expr) -> Option<&ObjectName> {
+    if let Expr::QualifiedWildcard(name, _) = value { Some(name) } else { None }
+}
+
+fn columns_of<'a>(table: Option<&ObjectName>, columns: &'a RowColumns) -> Option<&'a Vec<Expr>> {
+    columns.get(&single_identifier(table?)?.value)
+}
+
+fn expand_row(expression: &mut Expr, columns: &RowColumns) {
+    match expression {
+        Expr::Function(function) if is_named(&function.name, "row") => {
+            let FunctionArguments::List(list) = &mut function.args else { return };
+            for argument in std::mem::take(&mut list.args) {
+                match columns_of(wildcard_argument(&argument), columns) {
+                    Some(columns) => list.args.extend(columns.iter().cloned().map(unnamed)),
+                    None => list.args.push(argument),
+                }
+            }
+        }
+        Expr::Tuple(values) => {
+            for value in std::mem::take(values) {
+                match columns_of(wildcard_value(&value), columns) {
+                    Some(columns) => values.extend(columns.iter().cloned()),
+                    None => values.push(value),
+                }
+            }
+        }
+        _ => {}
     }
 }

@@ -1,16 +1,21 @@
-//! Rewrites forms of queries and of FROM that DataFusion does not support, or refuses them with what to write instead.
+//! Rewrites forms of queries and of FROM that DataFusion does not support, or refuses them with what to write instead. Forms
+//! that DataFusion interprets differently from PostgreSQL are refused too.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Fetch, Function, FunctionArg, FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr,
-    Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, ValueWithSpan, VisitorMut,
+    Distinct, DuplicateTreatment, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    Ident, JoinOperator, LimitClause, ObjectName, OrderByExpr, Query, Select, SelectItem, SetExpr, SetQuantifier,
+    TableAlias, TableFactor, Value, ValueWithSpan, VisitorMut,
 };
 
-use super::{call_forms, limit, multiset_operations, parse, row_subquery, sorted_rows, unsupported, whole_row};
+use super::{call_forms, limit, relation, row_comparison, sorted_rows, whole_row};
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
-use crate::syntax::{argument_value, body_and_order, call, factors, function, number, quoted, unnamed};
+use crate::syntax::{
+    self, argument_value, body_and_order, call, factors, function, is_named, number, quoted, unnamed,
+    without_parentheses,
+};
 use crate::walk::{Stop, any_expression, walk_mut};
 
 /// The function name under which the parser stores ROWS FROM. Its arguments are functions.
@@ -28,8 +33,8 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     }
     let mut bodies = vec![body];
     while let Some(body) = bodies.pop() {
-        unsupported::check_set_operation(body)?;
-        multiset_operations::rewrite(body)?;
+        check_set_operation(body)?;
+        relation::rewrite_multiset(body)?;
         match body {
             SetExpr::Select(select) => rewrite_select(select, &mut [])?,
             SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
@@ -59,13 +64,13 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
 
 fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<()> {
     if let Some(condition) = &mut select.selection {
-        row_subquery::rewrite_condition(condition)?;
+        row_comparison::rewrite_condition(condition)?;
     }
     resolve_distinct_numbers(select)?;
     name_values_of_rows(select, order_by);
-    whole_row::name_whole_rows(select, order_by, unsupported::has_outer_join(select));
-    unsupported::check_counts(select)?;
-    unsupported::check_direct_arguments(select)?;
+    whole_row::name_whole_rows(select, order_by, has_outer_join(select));
+    check_counts(select)?;
+    check_direct_arguments(select)?;
     crate::aggregate::disambiguate_casts(select, order_by);
     Ok(())
 }
@@ -204,10 +209,10 @@ fn scalar_function_as_table(
     let mut projection = vec![SelectItem::ExprWithAlias { expr, alias: table.clone() }];
     if with_ordinality {
         projection
-            .push(SelectItem::ExprWithAlias { expr: parse::parse_expression("1")?, alias: Ident::new("ordinality") });
+            .push(SelectItem::ExprWithAlias { expr: syntax::parse_expression("1")?, alias: Ident::new("ordinality") });
     }
-    let mut subquery = Box::new(parse::parse_query("SELECT 1")?);
-    parse::change_select(&mut subquery, |select| select.projection = projection);
+    let mut subquery = Box::new(syntax::parse_query("SELECT 1")?);
+    syntax::change_select(&mut subquery, |select| select.projection = projection);
     let columns = alias.map(|alias| alias.columns).unwrap_or_default();
     let alias = Some(TableAlias { name: table, columns, explicit: true, at: None });
     Ok(TableFactor::Derived { lateral, subquery, alias, sample: None })
@@ -237,13 +242,13 @@ pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
             }
         }
         Expr::InSubquery { expr, .. } if super::row_comparison::row_values(expr).is_some() => {
-            row_subquery::rewrite_value(expression)?
+            row_comparison::rewrite_value(expression)?
         }
         Expr::BinaryOp { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. } => {
-            row_subquery::rewrite_comparison(expression)?
+            row_comparison::rewrite_subquery_comparison(expression)?
         }
         Expr::InSubquery { subquery, .. } if matches!(*subquery.body, SetExpr::Values(_)) => {
-            parse::select_from(subquery)?;
+            syntax::select_from(subquery)?;
         }
         _ => {}
     }
@@ -262,4 +267,112 @@ fn rows_in_expression(function: &Function) -> Result<Option<Expr>> {
         None => plan_err!("{name} takes values, not {arg}"),
     });
     Ok(Some(call("unnest", vec![call(&list_function(&name), args.collect::<Result<_>>()?)])))
+}
+
+/// Whether rows of a table of `select` may be missing.
+fn has_outer_join(select: &Select) -> bool {
+    let joins = select.from.iter().flat_map(|from| &from.joins);
+    joins.into_iter().any(|join| {
+        matches!(
+            join.join_operator,
+            JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+                | JoinOperator::Right(_)
+                | JoinOperator::RightOuter(_)
+                | JoinOperator::FullOuter(_)
+        )
+    })
+}
+
+/// Refuses `count(t.*)` where it is not the number of rows: beside an outer join, and of distinct rows.
+fn check_counts(select: &Select) -> Result<()> {
+    let has_outer_join = has_outer_join(select);
+    let mut row_count = None;
+    any_expression(select, |expression| {
+        if let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expression
+            && is_named(name, "count")
+            && (has_outer_join || list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
+            && let [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))] = list.args.as_slice()
+        {
+            row_count = Some(table.to_string());
+        }
+        row_count.is_some()
+    });
+    match row_count {
+        None => Ok(()),
+        Some(table) => plan_err!(
+            "count({table}.*) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \
+             instead count a column that is never NULL, for instance count({table}.id)"
+        ),
+    }
+}
+
+/// Refuses columns as the values of a hypothetical row, or as fractions, beside grouping sets: they would be NULL in some sets.
+fn check_direct_arguments(select: &Select) -> Result<()> {
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Ok(()) };
+    let is_set = |group: &Expr| matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
+    if !groups.iter().any(is_set) {
+        return Ok(());
+    }
+    let is_column = |part: &Expr| matches!(part, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let mut refused = None;
+    any_expression(select, |expression| {
+        if let Expr::Function(function) = expression
+            && !function.within_group.is_empty()
+            && any_expression(&function.args, is_column)
+        {
+            refused = Some(function.name.to_string());
+        }
+        refused.is_some()
+    });
+    match refused {
+        Some(name) => plan_err!(
+            "{name} of a column WITHIN GROUP, beside ROLLUP, CUBE or GROUPING SETS, is not supported; write a constant, \
+             or GROUP BY the column without them"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Refuses UNION, INTERSECT and EXCEPT of queries without columns, unless they keep all rows.
+fn check_set_operation(body: &SetExpr) -> Result<()> {
+    if let SetExpr::SetOperation { op, set_quantifier, left, .. } = body
+        && *set_quantifier != SetQuantifier::All
+        && matches!(left.as_ref(), SetExpr::Select(select) if select.projection.is_empty())
+    {
+        return plan_err!("{op} of queries without columns is not supported; write SELECT 1 FROM t instead");
+    }
+    Ok(())
+}
+
+/// Refuses rows as output columns.
+pub(super) fn check_records(body: &SetExpr) -> Result<()> {
+    let mut pending = vec![body];
+    while let Some(body) = pending.pop() {
+        match body {
+            SetExpr::SetOperation { left, right, .. } => pending.extend([left.as_ref(), right.as_ref()]),
+            SetExpr::Select(select) => {
+                for item in &select.projection {
+                    if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } =
+                        item
+                        && is_record(expression)
+                    {
+                        return plan_err!(
+                            "a row as a column, {expression}, is not supported; write its values as columns instead"
+                        );
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn is_record(expression: &Expr) -> bool {
+    match without_parentheses(expression) {
+        Expr::Tuple(_) => true,
+        Expr::Function(function) => is_named(&function.name, "row"),
+        _ => false,
+    }
 }

@@ -1,23 +1,34 @@
-//! Set-returning functions in FROM: their lists become rows.
+//! Plans items of FROM: set-returning functions, whose lists become rows; `TABLESAMPLE`, which selects rows at random, or by
+//! their position and the seed; `EXCEPT ALL` and `INTERSECT ALL`, which count equal rows.
+//!
+//! In the syntax tree the last two are represented by a parenthesized join of the two sides with a special alias. The plan
+//! groups the rows of both sides, counts the rows of each side, and repeats each group as often as the operation requires.
 
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, Result, plan_err};
-use datafusion::common::{NullHandling, UnnestOptions};
-use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float64Array};
+use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use datafusion::common::{Column, DFSchema, NullHandling, Result, UnnestOptions, plan_err};
+use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest, least};
+use datafusion::functions::math::expr_fn::random;
+use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::functions_nested::expr_fn::{array_length, gen_series, make_array};
+use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
-    self, FunctionArg, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
+    self, FunctionArg, Ident, Join, JoinConstraint, JoinOperator, Query, SetExpr, SetOperator, SetQuantifier,
+    TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableWithJoins, Value,
 };
 
 use super::query_forms::ROWS_FROM;
-use super::{multiset_operations, rewrite_expressions, row_subquery, sample, whole_row};
+use super::{rewrite_expressions, row_comparison, whole_row};
 use crate::array;
+use crate::function::{ColumnarFunction, FunctionCall, keep_types};
 use crate::json::column_value;
 use crate::number::integer_value;
 use crate::set_returning::{find_set_returning, is_record_function, list_function};
-use crate::syntax::{argument_value, call, folded, is_named, quoted};
+use crate::syntax::{self, argument_value, call, folded, is_named, quoted};
 use crate::untyped_literals::ARRAY;
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.
@@ -39,10 +50,10 @@ impl RelationPlanner for FromPlanner {
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
         }
         if let Some(sample) = take_sample(&mut relation) {
-            let plan = sample::plan_sample(context.plan(relation)?, &sample)?;
+            let plan = plan_sample(context.plan(relation)?, &sample)?;
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
-        if let Some(plan) = multiset_operations::plan(&relation, context)? {
+        if let Some(plan) = plan_multiset(&relation, context)? {
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
         if let Some(alias) = take_partial_alias(&mut relation) {
@@ -112,7 +123,7 @@ fn take_partial_alias(relation: &mut TableFactor) -> Option<TableAlias> {
 
 fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
-    row_subquery::check_columns(alias, columns.len())?;
+    row_comparison::check_columns(alias, columns.len())?;
     if alias.columns.len() > columns.len() {
         let (table, count, names) = (&alias.name, columns.len(), alias.columns.len());
         return plan_err!("{table} has {count} columns, but {names} names are given");
@@ -318,4 +329,143 @@ fn plan_records(
         output.push(context.sql_to_expr(value, rows.schema())?.alias(&column.name.value));
     }
     LogicalPlanBuilder::from(rows).project(output)?.build()
+}
+
+/// The column with the position of a row.
+const POSITION: &str = "position\u{1}";
+
+/// Selects rows of `plan` as `sample` defines.
+fn plan_sample(plan: LogicalPlan, sample: &TableSample) -> Result<LogicalPlan> {
+    if !matches!(sample.name, Some(TableSampleMethod::Bernoulli | TableSampleMethod::System)) {
+        return plan_err!("TABLESAMPLE takes a method and a percentage: TABLESAMPLE BERNOULLI (10)");
+    }
+    let percentage = match &sample.quantity {
+        Some(quantity) if quantity.unit.is_none() => number(&quantity.value),
+        _ => None,
+    };
+    let Some(percentage) = percentage else {
+        return plan_err!("TABLESAMPLE takes a percentage as a number: TABLESAMPLE BERNOULLI (10)");
+    };
+    if !(0.0..=100.0).contains(&percentage) {
+        return plan_err!("the sample percentage must be between 0 and 100, not {percentage}");
+    }
+    let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let chance = lit(percentage / 100.0);
+    let Some(seed) = &sample.seed else {
+        return LogicalPlanBuilder::from(plan).filter(random().lt(chance))?.build();
+    };
+    let Some(seed) = number(&ast::Expr::Value(seed.value.clone())) else {
+        return plan_err!("REPEATABLE takes a number: REPEATABLE (42)");
+    };
+    let position = Expr::Column(Column::new_unqualified(POSITION));
+    let fraction = ColumnarFunction::new("sample*", keep_types, |_| Ok(DataType::Float64), sample_fractions);
+    LogicalPlanBuilder::from(plan)
+        .window(vec![row_number().alias(POSITION)])?
+        .filter(fraction.call(vec![position, lit(seed)]).lt(chance))?
+        .project(columns)?
+        .build()
+}
+
+fn number(expression: &ast::Expr) -> Option<f64> {
+    match expression {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.to_string().parse().ok(),
+            _ => None,
+        },
+        ast::Expr::Nested(inner) => number(inner),
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => number(expr).map(|number| -number),
+        _ => None,
+    }
+}
+
+/// Computes a number from 0 up to 1 from a position and a seed.
+fn sample_fractions(call: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let (positions, seeds) = (call.array(0)?, call.array(1)?);
+    let pairs =
+        positions.as_primitive::<UInt64Type>().values().iter().zip(seeds.as_primitive::<Float64Type>().values());
+    Ok(Arc::new(pairs.map(|(position, seed)| Some(fraction(*position, *seed))).collect::<Float64Array>()))
+}
+
+/// Computes a fraction from the upper 53 bits of SplitMix64.
+#[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
+fn fraction(position: u64, seed: f64) -> f64 {
+    let mix = |value: u64| {
+        let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    };
+    (mix(mix(seed.to_bits()) ^ position) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+const EXCEPT: &str = "except all\u{1}";
+
+const INTERSECT: &str = "intersect all\u{1}";
+
+/// Replaces `body`, if it is such an operation, with a query of the join that represents it.
+pub(super) fn rewrite_multiset(body: &mut SetExpr) -> Result<()> {
+    let SetExpr::SetOperation { op, set_quantifier: SetQuantifier::All, left, right } = body else { return Ok(()) };
+    let name = match op {
+        SetOperator::Except | SetOperator::Minus => EXCEPT,
+        SetOperator::Intersect => INTERSECT,
+        SetOperator::Union => return Ok(()),
+    };
+    let side = |side: &SetExpr| -> Result<TableFactor> {
+        let mut subquery = Box::new(syntax::parse_query("SELECT 1")?);
+        match side {
+            SetExpr::Query(query) => subquery = query.clone(),
+            other => subquery.body = Box::new(other.clone()),
+        }
+        Ok(TableFactor::Derived { lateral: false, subquery, alias: None, sample: None })
+    };
+    let join =
+        Join { relation: side(right)?, global: false, join_operator: JoinOperator::CrossJoin(JoinConstraint::None) };
+    let both = TableWithJoins { relation: side(left)?, joins: vec![join] };
+    let alias = TableAlias { name: name.into(), columns: Vec::new(), explicit: true, at: None };
+    let relation = TableFactor::NestedJoin { table_with_joins: Box::new(both), alias: Some(alias) };
+    let Query { body: of_join, .. } = syntax::select_all(TableWithJoins { relation, joins: Vec::new() })?;
+    *body = *of_join;
+    Ok(())
+}
+
+/// Plans `relation` if it represents a set operation.
+fn plan_multiset(relation: &TableFactor, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
+    let TableFactor::NestedJoin { table_with_joins: both, alias: Some(alias) } = relation else { return Ok(None) };
+    let is_except = alias.name.value == EXCEPT;
+    if !is_except && alias.name.value != INTERSECT {
+        return Ok(None);
+    }
+    let [join] = both.joins.as_slice() else { return Ok(None) };
+    let left = context.plan(both.relation.clone())?;
+    let right = context.plan(join.relation.clone())?;
+    let names: Vec<String> = left.schema().fields().iter().map(|field| field.name().clone()).collect();
+    if right.schema().fields().len() != names.len() {
+        let operation = if is_except { "EXCEPT" } else { "INTERSECT" };
+        return plan_err!("each {operation} query must have the same number of columns");
+    }
+    let key = |index: usize| format!("key\u{1}{index}");
+    let column = |name: &str| Expr::Column(Column::new_unqualified(name));
+    let numbered = |plan: LogicalPlan, of_left: i64| -> Result<LogicalPlan> {
+        let keys = plan.schema().columns().into_iter().enumerate();
+        let mut output: Vec<Expr> = keys.map(|(index, column)| Expr::Column(column).alias(key(index))).collect();
+        output.push(lit(of_left).alias("left\u{1}"));
+        output.push(lit(1 - of_left).alias("right\u{1}"));
+        LogicalPlanBuilder::from(plan).project(output)?.build()
+    };
+    let keys: Vec<Expr> = (0..names.len()).map(|index| column(&key(index))).collect();
+    let (of_left, of_right) = (column("lefts\u{1}"), column("rights\u{1}"));
+    let copies = if is_except { of_left - of_right } else { least(vec![of_left, of_right]) };
+    let counts = [sum(column("left\u{1}")).alias("lefts\u{1}"), sum(column("right\u{1}")).alias("rights\u{1}")];
+    let mut repeated = keys.clone();
+    repeated.push(gen_series(lit(1_i64), copies.clone(), lit(1_i64)).alias("copy\u{1}"));
+    let output = keys.iter().cloned().zip(names).map(|(key, name)| key.alias(name));
+    LogicalPlanBuilder::from(numbered(left, 1)?)
+        .union(numbered(right, 0)?)?
+        .aggregate(keys.clone(), counts)?
+        .filter(copies.gt(lit(0_i64)))?
+        .project(repeated)?
+        .unnest_column("copy\u{1}")?
+        .project(output)?
+        .build()
+        .map(Some)
 }

@@ -9,10 +9,10 @@ use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Query, Select, SelectItem, SetExpr, Value, ValueWithSpan, Visit,
 };
 
-use super::{aliases, parse};
+use super::aliases;
 use crate::column_names::column_name;
 use crate::set_returning::find_set_returning;
-use crate::syntax::{body_and_order, quoted};
+use crate::syntax::{self, body_and_order, quoted};
 use crate::walk::any_expression;
 
 /// The alias of the subquery.
@@ -51,11 +51,11 @@ pub(super) fn rewrite(query: &mut Query) -> Result<()> {
     }
     let projection = columns.output();
     select.projection = columns.items;
-    let mut inner = parse::parse_query(&format!("SELECT 1 FROM (SELECT 1) AS \"{ALIAS}\""))?;
+    let mut inner = syntax::parse_query(&format!("SELECT 1 FROM (SELECT 1) AS \"{ALIAS}\""))?;
     // Only its SELECT moves into the subquery: ORDER BY, LIMIT and WITH stay.
     std::mem::swap(&mut inner.body, &mut query.body);
-    parse::put_subquery(query, &mut inner);
-    parse::change_select(query, |outer| {
+    syntax::put_subquery(query, &mut inner);
+    syntax::change_select(query, |outer| {
         outer.projection = projection;
         outer.distinct = distinct;
     });
