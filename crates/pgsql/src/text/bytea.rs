@@ -1,11 +1,10 @@
-//! `bytea`: its literals, and functions of bytes.
+//! `bytea`: its text forms, which are hexadecimal digits, and characters with escapes; its literals; functions of bytes; and
+//! `encode` and `decode`.
 
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use super::function::TextFunction;
-use super::row_values::{RowArguments, TextOutput};
-use super::text_type::TextType;
+use super::row_function::{RowArguments, TextFunction, TextOutput, TextType};
 
 pub(super) fn functions() -> Vec<TextFunction> {
     let hash = |name, run| TextFunction::single(name, &[TextType::ByteLiteral], TextType::Bytes, run);
@@ -83,4 +82,166 @@ fn convert_from(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
 fn convert_to(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
     check_encoding(row.text(1)?)?;
     output.bytes(row.text(0)?.as_bytes())
+}
+
+/// Characters of a line of base64.
+const LINE_CHARACTERS: usize = 76;
+
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+pub(super) fn encoding_functions() -> Vec<TextFunction> {
+    vec![
+        TextFunction::single("encode", &[TextType::ByteLiteral, TextType::Text], TextType::Text, encode),
+        TextFunction::single("decode", &[TextType::Text, TextType::Text], TextType::Bytes, decode),
+    ]
+}
+
+fn unknown_format_error<T>(format: &str) -> Result<T> {
+    exec_err!("unrecognized encoding: \"{format}\"; write 'hex', 'base64' or 'escape'")
+}
+
+fn encode(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let bytes = row.bytes(0)?;
+    match row.text(1)?.to_ascii_lowercase().as_str() {
+        "hex" => output.text(&hex::encode(&bytes)),
+        "base64" => output.text(&to_base64(&bytes)),
+        "escape" => output.text(&to_escaped(&bytes)),
+        other => unknown_format_error(other),
+    }
+}
+
+fn decode(row: &RowArguments<'_>, output: &mut TextOutput) -> Result<()> {
+    let text = row.text(0)?;
+    match row.text(1)?.to_ascii_lowercase().as_str() {
+        "hex" => output.bytes(&from_hex(text.as_bytes())?),
+        "base64" => output.bytes(&from_base64(text)?),
+        "escape" => output.bytes(&from_escaped(text.as_bytes())?),
+        other => unknown_format_error(other),
+    }
+}
+
+fn to_escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            0 | 0x80.. => text.push_str(&format!("\\{byte:03o}")),
+            b'\\' => text.push_str("\\\\"),
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 4 / 3 + bytes.len() / 57 + 4);
+    let mut line = 0;
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for index in 0..4 {
+            let symbol = if index > chunk.len() { b'=' } else { LETTERS[(bits >> (18 - 6 * index) & 63) as usize] };
+            text.push(char::from(symbol));
+        }
+        line += 4;
+        if line >= LINE_CHARACTERS {
+            text.push('\n');
+            line = 0;
+        }
+    }
+    text
+}
+
+fn from_base64(text: &str) -> Result<Vec<u8>> {
+    let (mut bytes, mut bits, mut count, mut padding) = (Vec::new(), 0_u32, 0, 0);
+    for byte in text.bytes() {
+        let value = match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => continue,
+            b'=' if padding == 0 && count == 2 => {
+                padding = 1;
+                0
+            }
+            b'=' if padding < 2 && count == 3 => {
+                padding = if padding == 0 { 1 } else { 2 };
+                0
+            }
+            b'=' => return exec_err!("unexpected \"=\" while decoding base64 sequence"),
+            _ => {
+                let value = LETTERS.iter().position(|symbol| *symbol == byte).filter(|_| padding == 0);
+                value.ok_or_else(|| {
+                    exec_datafusion_err!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(byte))
+                })? as u32
+            }
+        };
+        bits = bits << 6 | value;
+        count += 1;
+        if count == 4 {
+            bytes.extend_from_slice(&[(bits >> 16) as u8, (bits >> 8) as u8, bits as u8][..3 - padding]);
+            (bits, count) = (0, 0);
+        }
+    }
+    if count != 0 {
+        return exec_err!(
+            "invalid base64 end sequence: input data is missing padding, is truncated, or is otherwise corrupted"
+        );
+    }
+    Ok(bytes)
+}
+
+/// Parses a literal of `bytea`: `\x` and hexadecimal digits, or characters with escapes.
+pub(crate) fn parse(literal: &str) -> Result<Vec<u8>> {
+    if let Some(digits) = literal.strip_prefix("\\x") {
+        return from_hex(digits.as_bytes());
+    }
+    from_escaped(literal.as_bytes())
+}
+
+/// Formats a `bytea` as PostgreSQL's output function does: `\x` and hexadecimal digits.
+pub(crate) fn format(bytes: &[u8]) -> String {
+    format!("\\x{}", hex::encode(bytes))
+}
+
+/// Parses hexadecimal digits as PostgreSQL does, with its errors. White space is allowed between pairs of digits.
+fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(digits.len() / 2);
+    let mut digits = digits.iter().copied();
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .map(|digit| digit as u8)
+            .ok_or_else(|| exec_datafusion_err!("invalid hexadecimal digit: \"{}\"", char::from(byte)))
+    };
+    while let Some(high) = digits.next() {
+        if matches!(high, b' ' | b'\n' | b'\t' | b'\r') {
+            continue;
+        }
+        let high = digit(high)?;
+        let Some(low) = digits.next() else {
+            return exec_err!("invalid hexadecimal data: odd number of digits");
+        };
+        bytes.push(high << 4 | digit(low)?);
+    }
+    Ok(bytes)
+}
+
+/// Parses the format `escape`.
+fn from_escaped(text: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        match rest {
+            [] => return Ok(bytes),
+            [b'\\', b'\\', tail @ ..] => {
+                bytes.push(b'\\');
+                rest = tail;
+            }
+            [b'\\', first @ b'0'..=b'3', second @ b'0'..=b'7', third @ b'0'..=b'7', tail @ ..] => {
+                bytes.push((first - b'0') << 6 | (second - b'0') << 3 | (third - b'0'));
+                rest = tail;
+            }
+            [b'\\', ..] => return exec_err!("invalid input syntax for type bytea"),
+            [byte, tail @ ..] => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
 }

@@ -6,9 +6,9 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator, binary_ex
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::function::TextFunction;
-use super::like::{is_plain, text_like};
+use super::patterns::{is_plain, text_like};
 use super::regexp_functions::{regex_imatch, regex_match};
+use super::row_function::TextFunction;
 use crate::data_type::{is_text_or_dictionary as is_text, postgres_type_name};
 use crate::operands::Operands;
 
@@ -73,7 +73,7 @@ fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
         };
         right = match &right {
             Expr::Literal(ScalarValue::Utf8(Some(pattern)), _) => {
-                Expr::Literal(ScalarValue::from(super::case::lower(pattern)), None)
+                Expr::Literal(ScalarValue::from(super::regex::lower(pattern)), None)
             }
             _ => lower(right.clone()).unwrap_or(right),
         };

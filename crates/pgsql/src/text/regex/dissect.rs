@@ -1,4 +1,7 @@
 //! Which part of a pattern matches which part of a text, once it is known that all of it does.
+//!
+//! The parts are those whose borders must be known, as PostgreSQL's compiler makes them: which of them prefers the longer
+//! match and which the shorter one decides what a group captures.
 
 use datafusion::common::Result;
 
@@ -64,7 +67,7 @@ impl Dissection<'_> {
         if start == end {
             return min == 0;
         }
-        let folded = |text: &str| if self.is_caseless { crate::text::case::lower(text) } else { text.to_owned() };
+        let folded = |text: &str| if self.is_caseless { super::charset::lower(text) } else { text.to_owned() };
         let (once, all) = (folded(once), folded(&self.text[start..end]));
         let times = all.len() / once.len();
         all.len() % once.len() == 0

@@ -28,6 +28,7 @@ use language::Translation;
 use lexer::{RegexFlags, invalid_regex_error};
 use tree::{PartBuilder, RegexPart};
 
+pub(super) use charset::{lower, simple_lower, simple_upper, upper};
 pub(super) use similar::similar_pattern;
 
 /// Bytes of a pattern.
@@ -37,7 +38,7 @@ const COMPILED_BYTES_MAX: usize = 4 << 20;
 /// How long all matches in one text may be sought.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Whether the character is a option or a digit, as the class `alnum` has it.
+/// Whether the character is a letter or a digit, as the class `alnum` has it.
 pub(super) fn is_alphanumeric(character: char) -> bool {
     character != '_' && charset::is_word(character)
 }

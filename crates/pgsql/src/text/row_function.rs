@@ -1,4 +1,4 @@
-//! The values of a call, row by row, and its results.
+//! The type of the functions of text, which are computed row by row: types of arguments and results, and their values.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,16 +11,259 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, internal_datafusion_err};
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, internal_datafusion_err, plan_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 
-use super::byte_format;
+use super::bytea;
 use super::regex::{PgRegex, RegexOptions};
-use super::text_type::TextType;
 use crate::array::element_text;
+use crate::data_type::{is_text_or_dictionary as is_text, postgres_type_name};
+use crate::function::columnar;
+use crate::list::list_type;
+
+type RunRow = fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>;
+
+/// One form of a function.
+#[derive(Debug, Clone)]
+pub(super) struct Overload {
+    params: Vec<TextType>,
+    /// Arguments that may follow, in any number.
+    rest: Option<TextType>,
+    returns: TextType,
+    /// Whether the result is NULL if an argument is NULL.
+    is_strict: bool,
+    run: RunRow,
+}
+
+impl Overload {
+    pub(super) fn new(params: &[TextType], returns: TextType, run: RunRow) -> Self {
+        Self { params: params.to_vec(), rest: None, returns, is_strict: true, run }
+    }
+
+    /// Also computes a value for arguments that are NULL.
+    pub(super) fn called_on_null_input(mut self) -> Self {
+        self.is_strict = false;
+        self
+    }
+
+    pub(super) fn with_variadic(mut self, rest: TextType) -> Self {
+        self.rest = Some(rest);
+        self
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = TextType> {
+        self.params.iter().copied().chain(self.rest.into_iter().cycle())
+    }
+
+    fn takes(&self, types: &[DataType]) -> bool {
+        let fits = types.len() == self.params.len() || (types.len() > self.params.len() && self.rest.is_some());
+        fits && types.iter().zip(self.kinds()).all(|(data_type, kind)| kind.takes(data_type))
+    }
+
+    fn signature_text(&self, name: &str) -> String {
+        let mut params: Vec<&str> = self.params.iter().map(|kind| kind.name()).collect();
+        params.extend(self.rest.map(|_| "…"));
+        format!("{name}({})", params.join(", "))
+    }
+}
+
+/// Returns a simpler equivalent of a call.
+type Simplify = fn(&[Expr], &SimplifyContext) -> Result<Option<Expr>>;
+
+/// A function of text. Two functions of one name are equal.
+#[derive(Debug, Clone)]
+pub(super) struct TextFunction {
+    name: &'static str,
+    aliases: Vec<String>,
+    overloads: Vec<Overload>,
+    signature: Signature,
+    simplify: Option<Simplify>,
+}
+
+impl TextFunction {
+    pub(super) fn new(name: &'static str, overloads: Vec<Overload>) -> Self {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Self { name, aliases: Vec::new(), overloads, signature, simplify: None }
+    }
+
+    /// Returns a function with one overload.
+    pub(super) fn single(name: &'static str, params: &[TextType], returns: TextType, run: RunRow) -> Self {
+        Self::new(name, vec![Overload::new(params, returns, run)])
+    }
+
+    pub(super) fn with_alias(mut self, alias: &str) -> Self {
+        self.aliases.push(alias.to_owned());
+        self
+    }
+
+    pub(super) fn with_simplify(mut self, simplify: Simplify) -> Self {
+        self.simplify = Some(simplify);
+        self
+    }
+
+    /// Whether `name` is the name of the function.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// Plans a call of the function.
+    pub(super) fn call(self, args: Vec<Expr>) -> Expr {
+        ScalarUDF::new_from_impl(self).call(args)
+    }
+
+    fn overload(&self, types: &[DataType]) -> Result<&Overload> {
+        if let Some(overload) = self.overloads.iter().find(|overload| overload.takes(types)) {
+            return Ok(overload);
+        }
+        let names: Vec<String> = types.iter().map(postgres_type_name).collect();
+        let forms: Vec<String> = self.overloads.iter().map(|overload| overload.signature_text(self.name)).collect();
+        plan_err!(
+            "function {}({}) does not exist; the available forms are {}; cast the arguments to these types",
+            self.name,
+            names.join(", "),
+            forms.join(", ")
+        )
+    }
+}
+
+crate::compare_by!(TextFunction { name });
+
+impl ScalarUDFImpl for TextFunction {
+    crate::name_and_signature!(.name);
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let overload = self.overload(types)?;
+        Ok(types.iter().zip(overload.kinds()).map(|(data_type, kind)| kind.coerced(data_type)).collect())
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(self.overload(types)?.returns.data_type())
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let simple = self.simplify.map_or(Ok(None), |simplify| simplify(&args, info))?;
+        Ok(simple.map_or(ExprSimplifyResult::Original(args), ExprSimplifyResult::Simplified))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let types: Vec<DataType> = args.args.iter().map(ColumnarValue::data_type).collect();
+        let overload = self.overload(&types)?;
+        let columns = args.args.iter().map(TextArgument::new).collect::<Result<Vec<_>>>()?;
+        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let patterns = PatternCache::default();
+        let mut output = TextOutput::new(overload.returns);
+        for number in 0..if is_constant { 1 } else { args.number_rows } {
+            let row = RowArguments { columns: &columns, patterns: &patterns, number };
+            if overload.is_strict && (0..columns.len()).any(|argument| row.is_null(argument)) {
+                output.null()?;
+            } else {
+                (overload.run)(&row, &mut output)?;
+            }
+        }
+        columnar(output.finish(), is_constant)
+    }
+}
+
+/// The type of an argument or a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextType {
+    Text,
+    Int,
+    /// An integer of at most 32 bits, for functions that treat wider integers differently.
+    Int32,
+    BigInt,
+    Boolean,
+    Bytes,
+    /// Bytes, or an untyped literal, which is parsed as bytes.
+    ByteLiteral,
+    TextList,
+    TextLists,
+    /// A value of any type, as its output function writes it.
+    Any,
+    /// A value of any type, as a cast to text writes it.
+    AsText,
+}
+
+impl TextType {
+    fn takes(self, data_type: &DataType) -> bool {
+        match self {
+            _ if *data_type == DataType::Null => true,
+            Self::Any | Self::AsText => true,
+            Self::Int32 => matches!(data_type, DataType::Int8 | DataType::Int16 | DataType::Int32),
+            Self::Text => is_text(data_type),
+            Self::Int | Self::BigInt => data_type.is_integer(),
+            Self::Boolean => *data_type == DataType::Boolean,
+            Self::Bytes => data_type.is_binary(),
+            Self::ByteLiteral => data_type.is_binary() || is_text(data_type),
+            Self::TextList => match data_type {
+                DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+                    !field.data_type().is_nested()
+                }
+                _ => false,
+            },
+            Self::TextLists => false,
+        }
+    }
+
+    /// Returns the type that an argument of type `given` is coerced to.
+    fn coerced(self, data_type: &DataType) -> DataType {
+        let text = || match data_type {
+            DataType::LargeUtf8 | DataType::Utf8View => data_type.clone(),
+            _ => DataType::Utf8,
+        };
+        match self {
+            Self::Text => text(),
+            Self::Int32 => DataType::Int32,
+            Self::Int | Self::BigInt => DataType::Int64,
+            Self::Boolean => DataType::Boolean,
+            Self::ByteLiteral if is_text(data_type) => text(),
+            Self::Bytes | Self::ByteLiteral => DataType::Binary,
+            Self::TextList | Self::TextLists => match data_type {
+                DataType::List(_) => data_type.clone(),
+                DataType::LargeList(field) | DataType::FixedSizeList(field, _) => DataType::List(field.clone()),
+                _ => list_type(DataType::Utf8),
+            },
+            Self::Any if *data_type == DataType::Boolean => DataType::Boolean,
+            Self::Any if data_type.is_binary() => DataType::Binary,
+            Self::Any | Self::AsText => text(),
+        }
+    }
+
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Text | Self::Any | Self::AsText => DataType::Utf8,
+            Self::Int | Self::Int32 => DataType::Int32,
+            Self::BigInt => DataType::Int64,
+            Self::Boolean => DataType::Boolean,
+            Self::Bytes | Self::ByteLiteral => DataType::Binary,
+            Self::TextList => list_type(DataType::Utf8),
+            Self::TextLists => list_type(list_type(DataType::Utf8)),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Int | Self::Int32 => "integer",
+            Self::BigInt => "bigint",
+            Self::Boolean => "boolean",
+            Self::Bytes | Self::ByteLiteral => "bytea",
+            Self::TextList | Self::TextLists => "array",
+            Self::Any | Self::AsText => "any",
+        }
+    }
+}
 
 /// The maximum size of the output of one evaluation, in bytes.
 const OUTPUT_BYTES_MAX: usize = 256 << 20;
+
 /// The number of compiled patterns that one evaluation caches.
 const PATTERNS_MAX: usize = 16;
 
@@ -41,7 +284,7 @@ pub(super) struct TextArgument {
 }
 
 impl TextArgument {
-    pub(super) fn new(value: &ColumnarValue) -> Result<Self> {
+    fn new(value: &ColumnarValue) -> Result<Self> {
         let is_constant = matches!(value, ColumnarValue::Scalar(_));
         let array: ArrayRef = match value {
             ColumnarValue::Scalar(scalar) => scalar.to_array()?,
@@ -90,8 +333,8 @@ pub(super) struct PatternCache(RefCell<Vec<(String, RegexOptions, Rc<PgRegex>)>>
 
 /// The arguments of one row.
 pub(super) struct RowArguments<'a> {
-    pub(super) columns: &'a [TextArgument],
-    pub(super) patterns: &'a PatternCache,
+    columns: &'a [TextArgument],
+    patterns: &'a PatternCache,
     pub(super) number: usize,
 }
 
@@ -144,7 +387,7 @@ impl RowArguments<'_> {
         let (column, row) = self.position(argument)?;
         match &column.values {
             ArgumentValues::Binary(array) => Ok(Cow::Borrowed(array.value(row))),
-            _ if column.is_constant => byte_format::parse(self.text(argument)?).map(Cow::Owned),
+            _ if column.is_constant => bytea::parse(self.text(argument)?).map(Cow::Owned),
             _ => exec_err!("the function takes bytea, not text; write convert_to(x, 'UTF8')"),
         }
     }
@@ -158,7 +401,7 @@ impl RowArguments<'_> {
         match &column.values {
             ArgumentValues::Boolean(array) => Ok(Some(Cow::Borrowed(if array.value(row) { "t" } else { "f" }))),
             ArgumentValues::Integer(array) => Ok(Some(Cow::Owned(array.value(row).to_string()))),
-            ArgumentValues::Binary(array) => Ok(Some(Cow::Owned(byte_format::format(array.value(row))))),
+            ArgumentValues::Binary(array) => Ok(Some(Cow::Owned(bytea::format(array.value(row))))),
             _ => self.text(argument).map(|text| Some(Cow::Borrowed(text))),
         }
     }
@@ -312,7 +555,7 @@ impl TextOutput {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> ArrayRef {
+    fn finish(mut self) -> ArrayRef {
         match &mut self.builder {
             OutputBuilder::Text(builder) => Arc::new(builder.finish()),
             OutputBuilder::Int(builder) => Arc::new(builder.finish()),
