@@ -1,4 +1,4 @@
-//! PostgreSQL's regular expressions.
+//! PostgreSQL's regular expressions, and `SIMILAR TO`, whose patterns become such.
 //!
 //! A pattern finds the leftmost match, and of those the longest or the shortest, as its first quantifier says; each
 //! group takes as much as its own part prefers. No engine of backtracking or of leftmost-first alternatives does the
@@ -11,30 +11,25 @@
 mod automaton;
 mod charset;
 mod dissect;
-mod language;
 mod lexer;
-mod position;
-mod similar;
-mod syntax;
-mod tree;
+mod parser;
 
 use std::time::{Duration, Instant};
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 
-use automaton::StepBudget;
-use dissect::Dissection;
-use language::Translation;
+use automaton::{StepBudget, Translation};
+use dissect::{Dissection, PartBuilder, RegexPart};
 use lexer::{RegexFlags, invalid_regex_error};
-use tree::{PartBuilder, RegexPart};
 
 pub(super) use charset::{lower, simple_lower, simple_upper, upper};
-pub(super) use similar::similar_pattern;
 
 /// Bytes of a pattern.
 const PATTERN_BYTES_MAX: usize = 32 << 10;
+
 /// Bytes that a compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 4 << 20;
+
 /// How long all matches in one text may be sought.
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -89,10 +84,10 @@ impl PgRegex {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid_regex_error("regular expression is too complex"));
         }
-        let parsed = syntax::parse(pattern, options.flags)?;
+        let parsed = parser::parse(pattern, options.flags)?;
         let mut builder = PartBuilder::new(parsed.groups);
         let root = builder.alternation(&parsed.alternation)?;
-        let language = language::LanguageBuilder::new(parsed.groups).build_alternation(&parsed.alternation);
+        let language = automaton::LanguageBuilder::new(parsed.groups).build_alternation(&parsed.alternation);
         let mut translation = Translation::new(&language);
         let refers = has_backreferences(&root);
         translation.is_exact &= !refers;
@@ -220,7 +215,7 @@ impl PgRegex {
 }
 
 fn has_backreferences(part: &RegexPart) -> bool {
-    use tree::PartKind;
+    use dissect::PartKind;
     match &part.kind {
         PartKind::Whole => false,
         PartKind::Backreference { .. } => true,
@@ -228,4 +223,63 @@ fn has_backreferences(part: &RegexPart) -> bool {
         PartKind::Either(parts) => parts.iter().any(has_backreferences),
         PartKind::Iterate { part, .. } | PartKind::Group(part) => has_backreferences(part),
     }
+}
+
+/// The regular expression that means what the pattern of `SIMILAR TO` means, anchored at both ends; with `separators`,
+/// `escape-double-quote`, it has three parts of which the middle one is captured.
+pub(super) fn similar_pattern(pattern: &str, escape: Option<&str>) -> Result<String> {
+    let mut escape_characters = escape.unwrap_or("\\").chars();
+    let escape = escape_characters.next();
+    if escape_characters.next().is_some() {
+        return exec_err!("invalid escape string. Escape string must be empty or one character.");
+    }
+    let mut result = String::from("^(?:");
+    let mut is_escaped = false;
+    let mut in_brackets = false;
+    let mut separators = 0;
+    for character in pattern.chars() {
+        if is_escaped {
+            if character == '"' && !in_brackets {
+                match separators {
+                    0 => result.push_str("){1,1}?("),
+                    1 => result.push_str("){1,1}(?:"),
+                    _ => {
+                        return exec_err!(
+                            "SQL regular expression may not contain more than two escape-double-quote separators"
+                        );
+                    }
+                }
+                separators += 1;
+            } else {
+                result.push('\\');
+                result.push(character);
+            }
+            is_escaped = false;
+            continue;
+        }
+        match character {
+            _ if Some(character) == escape => is_escaped = true,
+            _ if in_brackets => {
+                if character == '\\' {
+                    result.push('\\');
+                }
+                result.push(character);
+                in_brackets = character != ']';
+            }
+            '[' => {
+                result.push('[');
+                in_brackets = true;
+            }
+            '%' => result.push_str(".*"),
+            '_' => result.push('.'),
+            '(' => result.push_str("(?:"),
+            '\\' | '.' | '^' | '$' => {
+                result.push('\\');
+                result.push(character);
+            }
+            other => result.push(other),
+        }
+    }
+    result.push_str(")$");
+    Ok(result)
 }

@@ -1,26 +1,23 @@
-//! The tokens of a regular expression.
-
-mod brackets;
+//! The tokens of a regular expression: bracket expressions, positions that it can require, and the others.
 
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 
-use super::charset::{CharSet, find_class};
-use super::position::TextPosition;
+use super::charset::{CharSet, find_class, is_word};
 
 /// The options of a pattern, from its flags and its embedded options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RegexFlags {
     pub(super) is_caseless: bool,
     /// White space and comments are not part of the pattern.
-    pub(super) is_expanded: bool,
+    is_expanded: bool,
     /// The pattern is a text to look for.
-    pub(super) is_literal: bool,
+    is_literal: bool,
     /// `.` and complements do not match a newline.
-    pub(super) stops_at_newline: bool,
+    stops_at_newline: bool,
     /// `^` and `$` match at newlines.
-    pub(super) anchors_at_newline: bool,
+    anchors_at_newline: bool,
 }
 
 impl RegexFlags {
@@ -135,12 +132,12 @@ impl RegexLexer {
         self.flags = RegexFlags { is_literal: true, is_caseless: self.flags.is_caseless, ..RegexFlags::default() };
     }
 
-    pub(super) fn looking_at(&self, text: &str) -> bool {
+    fn looking_at(&self, text: &str) -> bool {
         let mut rest = self.pattern[self.at.min(self.pattern.len())..].iter();
         text.chars().all(|expected| rest.next() == Some(&expected))
     }
 
-    pub(super) fn eat(&mut self, text: &str) -> bool {
+    fn eat(&mut self, text: &str) -> bool {
         let is_there = self.looking_at(text);
         if is_there {
             self.at += text.chars().count();
@@ -148,7 +145,7 @@ impl RegexLexer {
         is_there
     }
 
-    pub(super) fn peek(&self) -> Option<char> {
+    fn peek(&self) -> Option<char> {
         self.pattern.get(self.at).copied()
     }
 
@@ -159,11 +156,11 @@ impl RegexLexer {
     }
 
     /// Returns the set of one character. If case is ignored, it has both cases.
-    pub(super) fn set_of(&self, character: char) -> Arc<CharSet> {
+    fn set_of(&self, character: char) -> Arc<CharSet> {
         self.cased(CharSet::from_char(character))
     }
 
-    pub(super) fn cased(&self, set: CharSet) -> Arc<CharSet> {
+    fn cased(&self, set: CharSet) -> Arc<CharSet> {
         Arc::new(if self.flags.is_caseless { set.with_cases() } else { set })
     }
 
@@ -217,7 +214,7 @@ impl RegexLexer {
             ')' => Ok(RegexToken::Close),
             '[' if self.eat("[:<:]]") => at(TextPosition::WordStart),
             '[' if self.eat("[:>:]]") => at(TextPosition::WordEnd),
-            '[' => brackets::parse_brackets(self).map(RegexToken::Set),
+            '[' => parse_brackets(self).map(RegexToken::Set),
             '.' if self.flags.stops_at_newline => Ok(RegexToken::Set(Arc::new(CharSet::from_char('\n').negated()))),
             '.' => Ok(RegexToken::Set(Arc::new(CharSet::all()))),
             '^' => at(if in_lines { TextPosition::LineStart } else { TextPosition::TextStart }),
@@ -287,7 +284,7 @@ impl RegexLexer {
     }
 
     /// Reads the escape after a backslash.
-    pub(super) fn escape(&mut self, groups: usize) -> Result<Escape> {
+    fn escape(&mut self, groups: usize) -> Result<Escape> {
         let Some(escaped) = self.take() else { return Err(invalid_regex_error("invalid escape \\ sequence")) };
         let character = |character| Ok(Escape::Character(character));
         let at = |position| Ok(Escape::At(position));
@@ -371,4 +368,135 @@ impl RegexLexer {
 
 fn is_space(character: char) -> bool {
     find_class("space").is_some_and(|space| space.contains(character))
+}
+
+/// An item of a bracket expression.
+enum BracketItem {
+    Character(char),
+    Class(Arc<CharSet>),
+    Range,
+    End,
+}
+
+/// Parses a bracket expression after `[`.
+fn parse_brackets(lexer: &mut RegexLexer) -> Result<Arc<CharSet>> {
+    let is_negated = lexer.eat("^");
+    let mut ranges = Vec::new();
+    let mut is_first = true;
+    let mut item = next_item(lexer, &mut is_first)?;
+    loop {
+        match item {
+            BracketItem::End => break,
+            BracketItem::Range => return Err(invalid_regex_error("invalid character range")),
+            BracketItem::Class(set) => {
+                ranges.extend_from_slice(set.ranges());
+                item = next_item(lexer, &mut is_first)?;
+            }
+            BracketItem::Character(start) => {
+                item = next_item(lexer, &mut is_first)?;
+                let mut end = start;
+                if matches!(item, BracketItem::Range) {
+                    end = match next_item(lexer, &mut is_first)? {
+                        BracketItem::Character(end) => end,
+                        BracketItem::Range => '-',
+                        _ => return Err(invalid_regex_error("invalid character range")),
+                    };
+                    item = next_item(lexer, &mut is_first)?;
+                }
+                if start > end {
+                    return Err(invalid_regex_error("invalid character range"));
+                }
+                ranges.push((start, end));
+            }
+        }
+    }
+    let set = lexer.cased(CharSet::new(ranges));
+    if !is_negated {
+        return Ok(set);
+    }
+    if lexer.flags.stops_at_newline {
+        let with_newline = CharSet::new([set.ranges(), &[('\n', '\n')]].concat());
+        return Ok(Arc::new(with_newline.negated()));
+    }
+    Ok(Arc::new(set.negated()))
+}
+
+fn next_item(lexer: &mut RegexLexer, is_first: &mut bool) -> Result<BracketItem> {
+    let is_first = std::mem::take(is_first);
+    let unbalanced = || invalid_regex_error("brackets [] not balanced");
+    let character = lexer.take().ok_or_else(unbalanced)?;
+    match character {
+        ']' if !is_first => Ok(BracketItem::End),
+        '-' if is_first || lexer.peek() == Some(']') => Ok(BracketItem::Character('-')),
+        '-' => Ok(BracketItem::Range),
+        '\\' => match lexer.escape(0)? {
+            Escape::Character(character) => Ok(BracketItem::Character(character)),
+            Escape::Class(set) => Ok(BracketItem::Class(set)),
+            _ => Err(invalid_regex_error("invalid escape \\ sequence")),
+        },
+        '[' => match lexer.peek() {
+            Some(kind @ ('.' | '=' | ':')) => {
+                lexer.at += 1;
+                parse_named_class(lexer, kind)
+            }
+            Some(_) => Ok(BracketItem::Character('[')),
+            None => Err(unbalanced()),
+        },
+        other => Ok(BracketItem::Character(other)),
+    }
+}
+
+/// Parses `[:class:]`, `[.x.]` or `[=x=]` after the first two characters.
+fn parse_named_class(lexer: &mut RegexLexer, kind: char) -> Result<BracketItem> {
+    let start = lexer.at;
+    while !lexer.looking_at(&format!("{kind}]")) {
+        lexer.take().ok_or_else(|| invalid_regex_error("brackets [] not balanced"))?;
+    }
+    let name: String = lexer.pattern[start..lexer.at].iter().collect();
+    lexer.at += 2;
+    if kind == ':' {
+        let folded =
+            if lexer.flags.is_caseless && matches!(name.as_str(), "upper" | "lower") { "alpha" } else { &name };
+        return find_class(folded)
+            .map(BracketItem::Class)
+            .ok_or_else(|| invalid_regex_error("invalid character class"));
+    }
+    let mut characters = name.chars();
+    match (characters.next(), characters.next()) {
+        (Some(character), None) if kind == '.' => Ok(BracketItem::Character(character)),
+        (Some(character), None) => Ok(BracketItem::Class(lexer.set_of(character))),
+        _ => Err(invalid_regex_error("invalid collating element")),
+    }
+}
+
+/// A condition on a position of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextPosition {
+    TextStart,
+    TextEnd,
+    LineStart,
+    LineEnd,
+    WordStart,
+    WordEnd,
+    WordBoundary,
+    NotWordBoundary,
+}
+
+impl TextPosition {
+    /// Whether the condition holds at the offset `at` of `text`.
+    pub(super) fn is_at(self, text: &str, at: usize) -> bool {
+        let before = || text[..at].chars().next_back();
+        let after = || text[at..].chars().next();
+        let is_in_word = || (before().is_some_and(is_word), after().is_some_and(is_word));
+        match self {
+            Self::TextStart => at == 0,
+            Self::TextEnd => at == text.len(),
+            Self::LineStart => at == 0 || before() == Some('\n'),
+            Self::LineEnd => at == text.len() || after() == Some('\n'),
+            Self::WordStart => is_in_word() == (false, true),
+            Self::WordEnd => is_in_word() == (true, false),
+            Self::WordBoundary => matches!(is_in_word(), (true, false) | (false, true)),
+            Self::NotWordBoundary => matches!(is_in_word(), (true, true) | (false, false)),
+        }
+    }
 }

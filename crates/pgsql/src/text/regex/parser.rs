@@ -5,16 +5,17 @@ use std::sync::Arc;
 use datafusion::common::Result;
 
 use super::charset::CharSet;
-use super::lexer::{RegexFlags, RegexLexer, RegexToken, invalid_regex_error};
-use super::position::TextPosition;
+use super::lexer::{RegexFlags, RegexLexer, RegexToken, TextPosition, invalid_regex_error};
 
 /// Prefers the longer match.
 pub(super) const LONGER: u8 = 1;
+
 /// Prefers the shorter match.
 pub(super) const SHORTER: u8 = 2;
 
 /// Branches of which one matches.
 pub(super) type Alternation = Vec<Branch>;
+
 /// A sequence of quantified atoms.
 pub(super) type Branch = Vec<QuantifiedAtom>;
 
@@ -57,6 +58,7 @@ pub(super) struct ParsedRegex {
 
 /// Depth of groups within groups.
 const DEPTH_MAX: usize = 50;
+
 /// The largest number of a quantifier.
 const REPETITIONS_MAX: u32 = 255;
 
