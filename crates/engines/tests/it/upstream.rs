@@ -199,7 +199,7 @@ async fn answers_of_expressions_and_scans_are_wrong() {
             "false\nnull",
         ),
         (
-            "pgsql/src/time/equal_constants.rs",
+            "pgsql/src/time/comparison.rs",
             r#"SELECT date_part('hour', CASE WHEN x THEN arrow_cast(0, 'Timestamp(Second, None)') END) AS a,
              date_part('hour', CASE WHEN x THEN arrow_cast(0, 'Timestamp(Second, Some("Europe/Berlin"))') END) AS b
              FROM (VALUES (true)) AS t (x)"#,
@@ -214,7 +214,7 @@ async fn answers_of_expressions_and_scans_are_wrong() {
             "1",
         ),
         (
-            "pgsql/src/time/syntax.rs, signs of intervals",
+            "pgsql/src/time/mod.rs, signs of intervals",
             "SELECT date_part('hour', -interval '1 day 2 hours')",
             "2",
             "-2",

@@ -16,7 +16,7 @@ use datafusion::common::{Result, exec_err, plan_err};
 use crate::json_type::json_kind;
 use crate::number::{self, write_float};
 use crate::text::bytea;
-use crate::time::{input, output};
+use crate::time::{conversion, input};
 use crate::{array, list};
 
 /// Whether this module parses values of this type.
@@ -144,20 +144,20 @@ pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
         DataType::Float64 => format_each::<Float64Type>(values, |value, out| {
             write_float(&format!("{value:e}"), value, 15, out);
         }),
-        DataType::Date32 => format_each::<Date32Type>(values, output::write_date),
+        DataType::Date32 => format_each::<Date32Type>(values, conversion::write_date),
         DataType::Date64 => return format_values(&cast(values, &DataType::Date32)?),
         DataType::Time32(_) | DataType::Time64(_) => {
             let values = cast(values, &DataType::Time64(TimeUnit::Microsecond))?;
-            format_each::<Time64MicrosecondType>(&values, output::write_time)
+            format_each::<Time64MicrosecondType>(&values, conversion::write_time)
         }
         DataType::Timestamp(_, zone) => {
-            let write = if zone.is_some() { output::write_timestamptz } else { output::write_timestamp };
+            let write = if zone.is_some() { conversion::write_timestamptz } else { conversion::write_timestamp };
             let values = cast(values, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
             format_each::<TimestampMicrosecondType>(&values, write)
         }
         DataType::Interval(_) => {
             let values = cast(values, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-            format_each::<IntervalMonthDayNanoType>(&values, output::write_interval)
+            format_each::<IntervalMonthDayNanoType>(&values, conversion::write_interval)
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let values = cast(values, &DataType::LargeBinary)?;

@@ -23,7 +23,7 @@ use crate::json_type::{JsonKind, json_kind};
 use crate::list::{TextPairs, text_lists, text_pairs};
 use crate::number::write_float;
 use crate::text::bytea;
-use crate::time::output;
+use crate::time::conversion;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let mut functions = vec![
@@ -485,7 +485,7 @@ fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
     }
     let mut text = String::new();
     match array.data_type() {
-        DataType::Date32 => output::write_date(value!(Date32Type), &mut text),
+        DataType::Date32 => conversion::write_date(value!(Date32Type), &mut text),
         DataType::Timestamp(unit, zone) => {
             let micros = match unit {
                 TimeUnit::Second => value!(TimestampSecondType).checked_mul(1_000_000),
@@ -493,7 +493,10 @@ fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
                 TimeUnit::Microsecond => Some(value!(TimestampMicrosecondType)),
                 TimeUnit::Nanosecond => Some(value!(TimestampNanosecondType).div_euclid(1_000)),
             };
-            output::write_timestamp(micros.ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?, &mut text);
+            conversion::write_timestamp(
+                micros.ok_or_else(|| exec_datafusion_err!("timestamp out of range"))?,
+                &mut text,
+            );
             let zone = if zone.is_some() { "+00:00" } else { "" };
             let (day, time) = text.split_once(' ').unwrap_or((&text, ""));
             text = match time.strip_suffix(" BC") {
@@ -502,11 +505,11 @@ fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
             };
         }
         DataType::Time32(TimeUnit::Second) => {
-            output::write_time(i64::from(value!(Time32SecondType)) * 1_000_000, &mut text);
+            conversion::write_time(i64::from(value!(Time32SecondType)) * 1_000_000, &mut text);
         }
-        DataType::Time32(_) => output::write_time(i64::from(value!(Time32MillisecondType)) * 1_000, &mut text),
-        DataType::Time64(TimeUnit::Microsecond) => output::write_time(value!(Time64MicrosecondType), &mut text),
-        DataType::Time64(_) => output::write_time(value!(Time64NanosecondType) / 1_000, &mut text),
+        DataType::Time32(_) => conversion::write_time(i64::from(value!(Time32MillisecondType)) * 1_000, &mut text),
+        DataType::Time64(TimeUnit::Microsecond) => conversion::write_time(value!(Time64MicrosecondType), &mut text),
+        DataType::Time64(_) => conversion::write_time(value!(Time64NanosecondType) / 1_000, &mut text),
         DataType::Interval(unit) => {
             let interval = match unit {
                 IntervalUnit::YearMonth => IntervalMonthDayNano::new(value!(IntervalYearMonthType), 0, 0),
@@ -516,7 +519,7 @@ fn read_temporal(array: &dyn Array, row: usize) -> Result<JsonScalar> {
                 }
                 IntervalUnit::MonthDayNano => value!(IntervalMonthDayNanoType),
             };
-            output::write_interval(interval, &mut text);
+            conversion::write_interval(interval, &mut text);
         }
         other => return exec_err!("{other} has no JSON representation; cast it to text"),
     }

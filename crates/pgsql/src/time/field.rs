@@ -1,15 +1,20 @@
-//! `extract(field FROM time)`, a numeric, and `date_part(field, time)`, a double.
+//! The fields of times, by the names that PostgreSQL has for them: `extract(field FROM time)`, a numeric;
+//! `date_part(field, time)`, a double; `date_trunc(unit, time)` and `date_trunc(unit, time, zone)`.
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
-use datafusion::common::{Result, ScalarValue};
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, IntervalMonthDayNano};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::calendar::{DAY, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, date_from_days, day_of_year, iso_year, weekday};
-use super::function::{function, function_with_constant_args};
+use super::calendar::{
+    DAY, DateTimeParts, HOUR, JULIAN_EPOCH, MINUTE, SECOND, date_from_days, day_of_year, days, iso_year, timestamp,
+    weekday,
+};
+use super::function::{TimeKind, function, function_with_constant_args};
+use super::input::build_interval;
 use super::interval::micros;
-use super::kind::TimeKind;
-use super::unit::{TimeUnitField, unsupported};
+use super::zone::TimeZoneSpec;
+use crate::data_type::{INTERVAL, TIMESTAMP, timestamptz};
 use crate::function::FunctionCall;
 
 pub(super) fn extract() -> ScalarUDF {
@@ -176,4 +181,175 @@ fn interval_field(unit: TimeUnitField, name: &str, value: arrow::datatypes::Inte
         _ => return Err(unsupported(name, "interval")),
     };
     Ok(i128::from(whole) * MILLION)
+}
+
+/// A field of a time, or the unit that a time is cut off to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeUnitField {
+    Microseconds,
+    Milliseconds,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+    Decade,
+    Century,
+    Millennium,
+    DayOfWeek,
+    IsoDayOfWeek,
+    DayOfYear,
+    IsoYear,
+    Julian,
+    Epoch,
+    Timezone,
+    TimezoneHour,
+    TimezoneMinute,
+}
+
+impl TimeUnitField {
+    /// Returns the unit with this name, for values of the type `kind`.
+    fn find(name: &str, kind: &str) -> Result<Self> {
+        Ok(match name.trim().to_ascii_lowercase().as_str() {
+            "microseconds" | "microsecond" | "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsec"
+            | "microsecs" => Self::Microseconds,
+            "milliseconds" | "millisecond" | "ms" | "msec" | "msecs" | "msecond" | "mseconds" => Self::Milliseconds,
+            "second" | "seconds" | "sec" | "secs" | "s" => Self::Second,
+            "minute" | "minutes" | "min" | "mins" | "m" => Self::Minute,
+            "hour" | "hours" | "hr" | "hrs" | "h" => Self::Hour,
+            "day" | "days" | "d" => Self::Day,
+            "week" | "weeks" | "w" => Self::Week,
+            "month" | "months" | "mon" | "mons" => Self::Month,
+            "quarter" | "qtr" => Self::Quarter,
+            "year" | "years" | "yr" | "yrs" | "y" => Self::Year,
+            "decade" | "decades" | "dec" | "decs" => Self::Decade,
+            "century" | "centuries" | "cent" | "c" => Self::Century,
+            "millennium" | "millennia" | "mil" | "mils" => Self::Millennium,
+            "dow" => Self::DayOfWeek,
+            "isodow" => Self::IsoDayOfWeek,
+            "doy" => Self::DayOfYear,
+            "isoyear" => Self::IsoYear,
+            "julian" | "j" | "jd" => Self::Julian,
+            "epoch" => Self::Epoch,
+            "timezone" => Self::Timezone,
+            "timezone_hour" | "timezone_h" => Self::TimezoneHour,
+            "timezone_minute" | "timezone_m" => Self::TimezoneMinute,
+            _ => return Err(DataFusionError::Execution(format!("unit \"{name}\" not recognized for type {kind}"))),
+        })
+    }
+}
+
+/// Returns the error for a field that the type `kind` does not have.
+fn unsupported(name: &str, kind: &str) -> DataFusionError {
+    DataFusionError::Execution(format!("unit \"{name}\" not supported for type {kind}"))
+}
+
+pub(super) fn date_trunc() -> ScalarUDF {
+    function("date_trunc", truncated_type, |args| match args.time_kind(1) {
+        TimeKind::Interval => {
+            let (units, values) = (args.texts(0)?, args.intervals(1)?);
+            args.collect_intervals(|row| match (units.get(row), values.get(row)) {
+                (Some(unit), Some(value)) => truncate_interval(unit, value).map(Some),
+                _ => Ok(None),
+            })
+        }
+        _ => truncate_moments(args),
+    })
+}
+
+fn truncated_type(kinds: &[TimeKind]) -> Option<DataType> {
+    match kinds {
+        [unit, ..] if !unit.accepts_untyped_literal() => None,
+        [_, TimeKind::Timestamp] => Some(TIMESTAMP),
+        [_, TimeKind::Date | TimeKind::Timestamptz | TimeKind::Null] => Some(timestamptz()),
+        [_, TimeKind::Interval] => Some(INTERVAL),
+        [_, moment, zone] if zone.accepts_untyped_literal() => {
+            (moment.is_moment() || moment.accepts_untyped_literal()).then(timestamptz)
+        }
+        _ => None,
+    }
+}
+
+fn truncate_moments(args: &FunctionCall<'_>) -> Result<arrow::array::ArrayRef> {
+    let (units, values) = (args.texts(0)?, args.moments(1)?);
+    let zones = if args.args.len() > 2 { Some(args.texts(2)?) } else { None };
+    let kind = TimeKind::from_data_type(args.returns).name(args.returns);
+    // In most calls all rows have the same unit and zone, so the last ones are cached.
+    let last_unit = std::cell::RefCell::new((String::new(), TimeUnitField::Epoch));
+    let last_zone = std::cell::RefCell::new((String::new(), TimeZoneSpec::Fixed(0)));
+    args.collect_micros(|row| {
+        let (Some(name), Some(value)) = (units.get(row), values.get(row)) else { return Ok(None) };
+        if last_unit.borrow().0 != name || name.is_empty() {
+            last_unit.replace((name.to_owned(), TimeUnitField::find(name, &kind)?));
+        }
+        let unit = last_unit.borrow().1;
+        let Some(zones) = &zones else { return truncate_moment(unit, value, name, &kind).map(Some) };
+        let Some(zone) = zones.get(row) else { return Ok(None) };
+        if last_zone.borrow().0 != zone || zone.is_empty() {
+            last_zone.replace((zone.to_owned(), TimeZoneSpec::find(zone)?));
+        }
+        let zone = last_zone.borrow().1;
+        let local = truncate_moment(unit, zone.local(value), name, &kind)?;
+        // Units within a day keep the offset of the moment, because a local time may occur twice.
+        let is_short = matches!(
+            unit,
+            TimeUnitField::Microseconds
+                | TimeUnitField::Milliseconds
+                | TimeUnitField::Second
+                | TimeUnitField::Minute
+                | TimeUnitField::Hour
+        );
+        Ok(Some(if is_short { local - (zone.local(value) - value) } else { zone.instant(local) }))
+    })
+}
+
+/// Returns the start of the unit that contains a moment.
+fn truncate_moment(unit: TimeUnitField, value: i64, name: &str, kind: &str) -> Result<i64> {
+    let step = |micros: i64| Ok(value - value.rem_euclid(micros));
+    let day = value.div_euclid(DAY);
+    let (year, month, _) = date_from_days(day);
+    // Centuries and millennia begin with the years 1, 101, …; there is no year 0.
+    let first_year = |length: i64| (year - 1).div_euclid(length) * length + 1;
+    let at = |year: i64, month: i64| timestamp(days(year, month, 1), 0);
+    match unit {
+        TimeUnitField::Microseconds => Ok(value),
+        TimeUnitField::Milliseconds => step(1_000),
+        TimeUnitField::Second => step(SECOND),
+        TimeUnitField::Minute => step(MINUTE),
+        TimeUnitField::Hour => step(HOUR),
+        TimeUnitField::Day => step(DAY),
+        TimeUnitField::Week => timestamp(day - (weekday(day) + 6).rem_euclid(7), 0),
+        TimeUnitField::Month => at(year, month),
+        TimeUnitField::Quarter => at(year, (month - 1) / 3 * 3 + 1),
+        TimeUnitField::Year => at(year, 1),
+        TimeUnitField::Decade => at(year.div_euclid(10) * 10, 1),
+        TimeUnitField::Century => at(first_year(100), 1),
+        TimeUnitField::Millennium => at(first_year(1_000), 1),
+        _ => Err(unsupported(name, kind)),
+    }
+}
+
+fn truncate_interval(name: &str, value: IntervalMonthDayNano) -> Result<IntervalMonthDayNano> {
+    let unit = TimeUnitField::find(name, "interval")?;
+    let (months, days, micros) = (i64::from(value.months), i64::from(value.days), micros(value));
+    let of_months = |length: i64| build_interval(months / length * length, 0, 0);
+    let of_time = |step: i64| build_interval(months, days, micros / step * step);
+    match unit {
+        TimeUnitField::Microseconds => Ok(value),
+        TimeUnitField::Milliseconds => of_time(1_000),
+        TimeUnitField::Second => of_time(SECOND),
+        TimeUnitField::Minute => of_time(MINUTE),
+        TimeUnitField::Hour => of_time(HOUR),
+        TimeUnitField::Day => build_interval(months, days, 0),
+        TimeUnitField::Month => of_months(1),
+        TimeUnitField::Quarter => of_months(3),
+        TimeUnitField::Year => of_months(12),
+        TimeUnitField::Decade => of_months(120),
+        TimeUnitField::Century => of_months(1_200),
+        TimeUnitField::Millennium => of_months(12_000),
+        _ => Err(unsupported(name, "interval")),
+    }
 }

@@ -5,11 +5,9 @@ use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::arguments::{map, zip};
 use super::calendar::{self, DAY, out_of_range_error};
-use super::comparable::check_comparable;
-use super::function::{call, function};
-use super::kind::TimeKind;
+use super::comparison::check_comparable;
+use super::function::{TimeKind, call, function, map, zip};
 use super::{input, interval};
 use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 use crate::operands::Operands;

@@ -1,18 +1,25 @@
-//! Time zones: names of the IANA data base, abbreviations and POSIX offsets.
+//! Time zones: names of the IANA data base, abbreviations as PostgreSQL's default set has them, POSIX offsets, and the
+//! function `timezone(zone, time)`, to which `time AT TIME ZONE zone` is rewritten.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use datafusion::common::{DataFusionError, Result, exec_err};
+use datafusion::logical_expr::ScalarUDF;
 
-use super::abbreviations::{FIXED, MOVED, NAMED};
-use super::calendar::{DAY, HOUR, SECOND, date_from_days, days, is_date, weekday};
+use super::calendar::{DAY, HOUR, SECOND, checked_timestamp, date_from_days, days, is_date, weekday};
+use super::function::{TimeKind, function, zip};
+use super::interval;
+use crate::data_type::{TIMESTAMP, timestamptz};
+use crate::function::FunctionCall;
 
 /// A time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeZoneSpec {
+pub(super) enum TimeZoneSpec {
     /// So many seconds east of UTC.
     Fixed(i32),
     Named(Tz),
@@ -22,13 +29,14 @@ pub(crate) enum TimeZoneSpec {
 
 /// The last hour of an offset that is written as a number.
 const OFFSET_HOURS_MAX: i64 = 15;
+
 /// The last year whose changes of clocks the database of zones lists.
 const LAST_LISTED_YEAR: i64 = 2_099;
 
 impl TimeZoneSpec {
     /// Returns the zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign
     /// counts to the west.
-    pub(crate) fn find(name: &str) -> Result<Self> {
+    pub(super) fn find(name: &str) -> Result<Self> {
         let lower = name.trim().to_ascii_lowercase();
         Self::abbreviation(&lower)
             .or_else(|| Self::named(&lower))
@@ -37,7 +45,7 @@ impl TimeZoneSpec {
     }
 
     /// Returns the zone that `name` means as an argument of `make_timestamptz`. A number counts to the east there.
-    pub(crate) fn find_or_offset(name: &str) -> Result<Self> {
+    pub(super) fn find_or_offset(name: &str) -> Result<Self> {
         if name.starts_with(|first: char| first.is_ascii_digit()) {
             return exec_err!("invalid input syntax for type numeric time zone: \"{name}\"; write a sign before it");
         }
@@ -48,7 +56,7 @@ impl TimeZoneSpec {
     }
 
     /// Returns the zone with a lower-case abbreviation.
-    pub(crate) fn abbreviation(lower: &str) -> Option<Self> {
+    pub(super) fn abbreviation(lower: &str) -> Option<Self> {
         if let Ok(position) = FIXED.binary_search_by_key(&lower, |(name, _)| name) {
             return Some(Self::Fixed(FIXED[position].1));
         }
@@ -62,14 +70,14 @@ impl TimeZoneSpec {
     }
 
     /// Returns the zone of the IANA database with a lower-case name.
-    pub(crate) fn named(lower: &str) -> Option<Self> {
+    pub(super) fn named(lower: &str) -> Option<Self> {
         static NAMES: OnceLock<HashMap<String, Tz>> = OnceLock::new();
         let names = NAMES.get_or_init(|| TZ_VARIANTS.iter().map(|tz| (tz.name().to_ascii_lowercase(), *tz)).collect());
         names.get(lower).copied().map(Self::Named)
     }
 
     /// Returns the seconds east of UTC at an instant.
-    pub(crate) fn offset_at(self, instant: i64) -> i32 {
+    fn offset_at(self, instant: i64) -> i32 {
         match self {
             Self::Fixed(seconds) => seconds,
             Self::Named(tz) => tz.offset_from_utc_datetime(&to_listed_year(tz, instant)).fix().local_minus_utc(),
@@ -82,13 +90,13 @@ impl TimeZoneSpec {
     }
 
     /// Returns the local time of an instant.
-    pub(crate) fn local(self, instant: i64) -> i64 {
+    pub(super) fn local(self, instant: i64) -> i64 {
         instant + i64::from(self.offset_at(instant)) * SECOND
     }
 
     /// Returns the instant of a local time: of one that occurs twice the later, of one that does not occur the one with
     /// the offset before.
-    pub(crate) fn instant(self, local: i64) -> i64 {
+    pub(super) fn instant(self, local: i64) -> i64 {
         local - i64::from(self.offset_of_local(local)) * SECOND
     }
 
@@ -176,6 +184,103 @@ pub(super) fn parse_offset(text: &str) -> Option<Result<i32>> {
         return Some(exec_err!("numeric time zone \"{text}\" out of range; it must be less than 16 hours"));
     }
     Some(Ok(sign * (hours * 3_600 + minutes * 60 + seconds) as i32))
+}
+
+/// Abbreviations with the seconds that they are east of UTC, sorted.
+#[rustfmt::skip]
+const FIXED: &[(&str, i32)] = &[
+    ("acdt", 37_800), ("acsst", 37_800), ("acst", 34_200), ("act", -18_000), ("acwst", 31_500), ("adt", -10_800),
+    ("aedt", 39_600), ("aesst", 39_600), ("aest", 36_000), ("aft", 16_200), ("akdt", -28_800), ("akst", -32_400),
+    ("almst", 25_200), ("almt", 21_600), ("amt", -14_400), ("ast", -14_400), ("awsst", 32_400), ("awst", 28_800),
+    ("azost", 0), ("azot", -3_600), ("bdst", 7_200), ("bdt", 21_600), ("bnt", 28_800), ("bort", 28_800),
+    ("bot", -14_400), ("bra", -10_800), ("brst", -7_200), ("brt", -10_800), ("bst", 3_600), ("btt", 21_600),
+    ("cadt", 37_800), ("cast", 34_200), ("cct", 28_800), ("cdt", -18_000), ("cest", 7_200), ("cet", 3_600),
+    ("cetdst", 7_200), ("chadt", 49_500), ("chast", 45_900), ("chut", 36_000), ("clst", -10_800), ("cot", -18_000),
+    ("cst", -21_600), ("cxt", 25_200), ("ddut", 36_000), ("eat", 10_800), ("edt", -14_400), ("eest", 10_800),
+    ("eet", 7_200), ("eetdst", 10_800), ("egst", 0), ("egt", -3_600), ("est", -18_000), ("fet", 10_800),
+    ("fjst", 46_800), ("fjt", 43_200), ("fnst", -3_600), ("fnt", -7_200), ("galt", -21_600), ("gamt", -32_400),
+    ("gft", -10_800), ("gilt", 43_200), ("gmt", 0), ("hkt", 28_800), ("hst", -36_000), ("ict", 25_200),
+    ("idt", 10_800), ("irt", 12_600), ("ist", 7_200), ("jayt", 32_400), ("jst", 32_400), ("kdt", 36_000),
+    ("kgst", 21_600), ("kst", 32_400), ("lhst", 37_800), ("ligt", 36_000), ("mart", -34_200), ("mdt", -21_600),
+    ("mest", 7_200), ("mesz", 7_200), ("met", 3_600), ("metdst", 7_200), ("mez", 3_600), ("mht", 43_200),
+    ("mmt", 23_400), ("mpt", 36_000), ("msd", 14_400), ("mst", -25_200), ("must", 18_000), ("mut", 14_400),
+    ("mvt", 18_000), ("myt", 28_800), ("ndt", -9_000), ("nft", -12_600), ("npt", 20_700), ("nst", -12_600),
+    ("nzdt", 46_800), ("nzst", 43_200), ("nzt", 43_200), ("pdt", -25_200), ("pet", -18_000), ("pgt", 36_000),
+    ("pht", 28_800), ("pkst", 21_600), ("pkt", 18_000), ("pmdt", -7_200), ("pmst", -10_800), ("pont", 39_600),
+    ("pst", -28_800), ("pwt", 32_400), ("pyst", -10_800), ("ret", 14_400), ("sadt", 37_800), ("sast", 7_200),
+    ("sct", 14_400), ("taht", -36_000), ("tft", 18_000), ("tjt", 18_000), ("tot", 46_800), ("trut", 36_000),
+    ("tvt", 43_200), ("uct", 0), ("ulast", 32_400), ("ut", 0), ("utc", 0), ("uyst", -7_200), ("uyt", -10_800),
+    ("uzst", 21_600), ("uzt", 18_000), ("vut", 39_600), ("wadt", 28_800), ("wakt", 43_200), ("wast", 25_200),
+    ("wat", 3_600), ("wdt", 32_400), ("wet", 0), ("wetdst", 3_600), ("wft", 43_200), ("wgst", -7_200),
+    ("wgt", -10_800), ("xjt", 21_600), ("yapt", 36_000), ("yekst", 21_600), ("z", 0), ("zulu", 0),
+];
+
+/// Abbreviations whose offset changed in time, with the zone whose offset of the moment they mean, sorted.
+#[rustfmt::skip]
+const NAMED: &[(&str, &str)] = &[
+    ("amst", "Asia/Yerevan"), ("anast", "Asia/Anadyr"), ("anat", "Asia/Anadyr"),
+    ("arst", "America/Argentina/Buenos_Aires"), ("art", "America/Argentina/Buenos_Aires"), ("azst", "Asia/Baku"),
+    ("azt", "Asia/Baku"), ("ckt", "Pacific/Rarotonga"), ("clt", "America/Santiago"), ("davt", "Antarctica/Davis"),
+    ("easst", "Pacific/Easter"), ("east", "Pacific/Easter"), ("fkst", "Atlantic/Stanley"),
+    ("fkt", "Atlantic/Stanley"), ("gest", "Asia/Tbilisi"), ("get", "Asia/Tbilisi"), ("gyt", "America/Guyana"),
+    ("iot", "Indian/Chagos"), ("irkst", "Asia/Irkutsk"), ("irkt", "Asia/Irkutsk"), ("kgt", "Asia/Bishkek"),
+    ("kost", "Pacific/Kosrae"), ("krast", "Asia/Krasnoyarsk"), ("krat", "Asia/Krasnoyarsk"),
+    ("lhdt", "Australia/Lord_Howe"), ("lint", "Pacific/Kiritimati"), ("lkt", "Asia/Colombo"),
+    ("magst", "Asia/Magadan"), ("magt", "Asia/Magadan"), ("mawt", "Antarctica/Mawson"), ("msk", "Europe/Moscow"),
+    ("novst", "Asia/Novosibirsk"), ("novt", "Asia/Novosibirsk"), ("nut", "Pacific/Niue"), ("omsst", "Asia/Omsk"),
+    ("omst", "Asia/Omsk"), ("petst", "Asia/Kamchatka"), ("pett", "Asia/Kamchatka"), ("pyt", "America/Asuncion"),
+    ("sgt", "Asia/Singapore"), ("tkt", "Pacific/Fakaofo"), ("tmt", "Asia/Ashgabat"), ("ulat", "Asia/Ulaanbaatar"),
+    ("vet", "America/Caracas"), ("vlast", "Asia/Vladivostok"), ("vlat", "Asia/Vladivostok"),
+    ("volt", "Europe/Volgograd"), ("yakst", "Asia/Yakutsk"), ("yakt", "Asia/Yakutsk"), ("yekt", "Asia/Yekaterinburg"),
+];
+
+/// The abbreviations of [`NAMED`] that their zone still uses: each offset that it had with this name, and the second since
+/// 1970 from which the name means it. Before the first one it means the first. The other names occur no longer in the
+/// database of zones, so they mean the whole zone.
+const MOVED: &[(&str, &[(i64, i32)])] =
+    &[("msk", &[(-1_589_860_800, 10_800), (1_301_180_400, 14_400), (1_414_274_400, 10_800)])];
+
+pub(super) fn timezone() -> ScalarUDF {
+    function("timezone", returns, convert)
+}
+
+/// Returns the type of the result: a time without a zone for one with a zone, and the reverse.
+fn returns(kinds: &[TimeKind]) -> Option<DataType> {
+    match kinds {
+        [zone, time] if zone.accepts_untyped_literal() || *zone == TimeKind::Interval => match time {
+            TimeKind::Timestamp => Some(timestamptz()),
+            TimeKind::Date | TimeKind::Timestamptz | TimeKind::Text | TimeKind::Null => Some(TIMESTAMP),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn convert(args: &FunctionCall<'_>) -> Result<ArrayRef> {
+    let moments = args.moments(1)?;
+    let is_local = args.time_kind(1) == TimeKind::Timestamp;
+    let shifted = |zone: TimeZoneSpec, moment: i64| {
+        checked_timestamp(if is_local { zone.instant(moment) } else { zone.local(moment) })
+    };
+    if args.time_kind(0) == TimeKind::Interval {
+        return args.collect_micros(zip(args.intervals(0)?, moments, |offset, moment| {
+            match i32::try_from(interval::micros(offset) / SECOND) {
+                Ok(seconds) if offset.months == 0 && offset.days == 0 => shifted(TimeZoneSpec::Fixed(seconds), moment),
+                _ => exec_err!("an interval as a time zone must not include months or days"),
+            }
+        }));
+    }
+    let names = args.texts(0)?;
+    // In most calls all rows have the same zone, so the last one is cached.
+    let last = std::cell::RefCell::new((String::new(), TimeZoneSpec::Fixed(0)));
+    args.collect_micros(|row| {
+        let (Some(name), Some(moment)) = (names.get(row), moments.get(row)) else { return Ok(None) };
+        if last.borrow().0 != name || name.is_empty() {
+            last.replace((name.to_owned(), TimeZoneSpec::find(name)?));
+        }
+        let zone = last.borrow().1;
+        shifted(zone, moment).map(Some)
+    })
 }
 
 #[cfg(test)]

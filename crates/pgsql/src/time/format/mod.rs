@@ -17,12 +17,10 @@ use arrow::datatypes::{DataType, Date32Type, Decimal128Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::arguments::{TextColumn, TimeColumn, map};
 use super::calendar::{self, DAY};
-use super::function::{function, function_with_constant_args};
+use super::function::{TextColumn, TimeColumn, TimeKind, function, function_with_constant_args, map};
 use super::input::round_moment;
 use super::interval;
-use super::kind::TimeKind;
 use crate::data_type::{DATE, timestamptz};
 use crate::function::FunctionCall;
 use number_pattern::NumberPattern;

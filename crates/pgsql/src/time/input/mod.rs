@@ -151,7 +151,7 @@ pub(crate) fn build_interval(months: i64, days: i64, micros: i64) -> Result<Inte
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::output;
+    use crate::time::conversion;
 
     fn written<T>(value: Result<T>, write: impl Fn(T, &mut String)) -> String {
         let mut out = String::new();
@@ -184,7 +184,7 @@ mod tests {
             ("2013-01-05 23:59:59+14", "2013-01-05"),
             ("epoch", "1970-01-01"),
         ] {
-            assert_eq!(written(parse_date(text), output::write_date), expected, "{text}");
+            assert_eq!(written(parse_date(text), conversion::write_date), expected, "{text}");
         }
         for text in
             ["", "2013-13-01", "2013-02-29", "13/13/2013", "hello", "2013", "2013-01", "12:00", "infinity", "now"]
@@ -211,7 +211,7 @@ mod tests {
             ("allballs", "00:00:00"),
             ("07:08+02", "07:08:00"),
         ] {
-            assert_eq!(written(parse_time(text), output::write_time), expected, "{text}");
+            assert_eq!(written(parse_time(text), conversion::write_time), expected, "{text}");
         }
         for text in ["25:00", "10:60", "13:00 pm", "2013-01-05", "07:08 Europe/Berlin"] {
             assert!(parse_time(text).is_err(), "{text}");
@@ -233,7 +233,7 @@ mod tests {
             ("0044-03-15 10:00 BC", "0044-03-15 10:00:00 BC"),
             ("epoch", "1970-01-01 00:00:00"),
         ] {
-            assert_eq!(written(parse_timestamp(text), output::write_timestamp), expected, "{text}");
+            assert_eq!(written(parse_timestamp(text), conversion::write_timestamp), expected, "{text}");
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
             ("2013-01-05Z", "2013-01-05 00:00:00+00"),
             ("2013-01-05 12:00 +02:30:10", "2013-01-05 09:29:50+00"),
         ] {
-            assert_eq!(written(parse_timestamptz(text), output::write_timestamptz), expected, "{text}");
+            assert_eq!(written(parse_timestamptz(text), conversion::write_timestamptz), expected, "{text}");
         }
         for text in ["2013-01-05 10:00 Mars/Olympus", "2013-01-05 10:00+16", "10:00", "tomorrow", "-infinity"] {
             assert!(parse_timestamptz(text).is_err(), "{text}");
@@ -283,7 +283,7 @@ mod tests {
             ("-3 days -04:05:06", "-3 days -04:05:06"),
             ("1.234 s", "00:00:01.234"),
         ] {
-            assert_eq!(written(parse_interval(text), output::write_interval), expected, "{text}");
+            assert_eq!(written(parse_interval(text), conversion::write_interval), expected, "{text}");
         }
         for text in ["", "day", "1 fortnight", "1 day 2 days", "P", "PT", "1-13", "10:99", "9999999999 years"] {
             assert!(parse_interval(text).is_err(), "{text}");

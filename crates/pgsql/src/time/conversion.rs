@@ -1,17 +1,18 @@
-//! Conversions between the types of times, and from and to text, such as `date(x)` and `timestamp(x)`.
+//! Conversions between the types of times, and from and to text, such as `date(x)` and `timestamp(x)`; the text is
+//! PostgreSQL's with the style ISO.
+
+use std::fmt::Write;
 
 use arrow::array::{ArrayRef, ArrowPrimitiveType};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type};
+use arrow::datatypes::{DataType, Date32Type, IntervalMonthDayNano};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 
-use super::arguments::{TimeColumn, map, zip};
-use super::calendar::{DAY, checked_timestamp, timestamp};
-use super::function::function;
+use super::calendar::{DAY, DateTimeParts, checked_timestamp, date_from_days, timestamp};
+use super::function::{TimeColumn, TimeKind, function, map, zip};
 use super::input::{build_interval, round_moment, round_to_digits};
-use super::kind::TimeKind;
-use super::{interval, output};
+use super::interval;
 use crate::data_type::{DATE, INTERVAL, TIME, TIMESTAMP, timestamptz};
 use crate::function::FunctionCall;
 
@@ -56,6 +57,7 @@ pub(crate) fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 }
 
 const MOMENTS: [TimeKind; 3] = [TimeKind::Date, TimeKind::Timestamp, TimeKind::Timestamptz];
+
 const TIMES: [TimeKind; 4] = [TimeKind::Time, TimeKind::Timestamp, TimeKind::Timestamptz, TimeKind::Interval];
 
 /// Returns `result` if there is a conversion of one value, with or without a number of digits, or of a date and a time.
@@ -124,11 +126,11 @@ fn text_result(kinds: &[TimeKind]) -> Option<DataType> {
 
 fn write(args: &FunctionCall<'_>) -> Result<ArrayRef> {
     match args.time_kind(0) {
-        TimeKind::Date => write_column(args, args.dates(0)?, output::write_date),
-        TimeKind::Time => write_column(args, args.times(0)?, output::write_time),
-        TimeKind::Interval => write_column(args, args.intervals(0)?, output::write_interval),
-        TimeKind::Timestamptz => write_column(args, args.moments(0)?, output::write_timestamptz),
-        _ => write_column(args, args.moments(0)?, output::write_timestamp),
+        TimeKind::Date => write_column(args, args.dates(0)?, write_date),
+        TimeKind::Time => write_column(args, args.times(0)?, write_time),
+        TimeKind::Interval => write_column(args, args.intervals(0)?, write_interval),
+        TimeKind::Timestamptz => write_column(args, args.moments(0)?, write_timestamptz),
+        _ => write_column(args, args.moments(0)?, write_timestamp),
     }
 }
 
@@ -138,4 +140,87 @@ fn write_column<P: ArrowPrimitiveType>(
     write: fn(P::Native, &mut String),
 ) -> Result<ArrayRef> {
     args.collect_texts(|row, out| Ok(values.get(row).map(|value| write(value, out)).is_some()))
+}
+
+/// Writes a date: `2013-01-05`, `0044-03-15 BC`.
+pub(crate) fn write_date(days: i32, out: &mut String) {
+    let (year, month, day) = date_from_days(i64::from(days));
+    let written = if year > 0 { year } else { 1 - year };
+    // Writing to a text never fails.
+    let _ = write!(out, "{written:04}-{month:02}-{day:02}{}", era(year));
+}
+
+/// Writes a time of day: `07:08:09.25`.
+pub(crate) fn write_time(micros: i64, out: &mut String) {
+    let parts = DateTimeParts::from_time(micros);
+    let _ = write!(out, "{:02}:{:02}:{:02}", parts.hour, parts.minute, parts.second);
+    write_fraction(parts.micros, out);
+}
+
+/// Writes a time without a zone: `2013-01-05 07:08:09`.
+pub(crate) fn write_timestamp(micros: i64, out: &mut String) {
+    let year = write_moment(micros, out);
+    out.push_str(era(year));
+}
+
+/// Writes an instant in UTC: `2013-01-05 07:08:09+00`.
+pub(crate) fn write_timestamptz(micros: i64, out: &mut String) {
+    let year = write_moment(micros, out);
+    out.push_str("+00");
+    out.push_str(era(year));
+}
+
+fn write_moment(micros: i64, out: &mut String) -> i64 {
+    let parts = DateTimeParts::from_timestamp(micros);
+    let year = if parts.year > 0 { parts.year } else { 1 - parts.year };
+    let (month, day, hour, minute, second) = (parts.month, parts.day, parts.hour, parts.minute, parts.second);
+    let _ = write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+    write_fraction(parts.micros, out);
+    parts.year
+}
+
+fn era(year: i64) -> &'static str {
+    if year > 0 { "" } else { " BC" }
+}
+
+/// Writes the digits after the point without trailing zeros.
+fn write_fraction(micros: i64, out: &mut String) {
+    if micros != 0 {
+        let digits = format!("{:06}", micros.abs());
+        out.push('.');
+        out.push_str(digits.trim_end_matches('0'));
+    }
+}
+
+/// Writes an interval: `1 year 2 mons 3 days 04:05:06.7`.
+pub(crate) fn write_interval(value: IntervalMonthDayNano, out: &mut String) {
+    let start = out.len();
+    // A positive field after a negative one has a sign.
+    let mut is_negative_before = false;
+    let units =
+        [(i64::from(value.months / 12), "year"), (i64::from(value.months % 12), "mon"), (i64::from(value.days), "day")];
+    for (count, unit) in units {
+        if count != 0 {
+            let space = if out.len() > start { " " } else { "" };
+            let sign = if is_negative_before && count > 0 { "+" } else { "" };
+            let plural = if count == 1 { "" } else { "s" };
+            let _ = write!(out, "{space}{sign}{count} {unit}{plural}");
+            is_negative_before = count < 0;
+        }
+    }
+    let micros = value.nanoseconds / 1_000;
+    if micros != 0 || out.len() == start {
+        let space = if out.len() > start { " " } else { "" };
+        let sign = if micros < 0 {
+            "-"
+        } else if is_negative_before {
+            "+"
+        } else {
+            ""
+        };
+        let parts = DateTimeParts::from_time(micros);
+        let (hour, minute, second) = (parts.hour.abs(), parts.minute.abs(), parts.second.abs());
+        let _ = write!(out, "{space}{sign}{hour:02}:{minute:02}:{second:02}");
+        write_fraction(parts.micros, out);
+    }
 }
