@@ -1,12 +1,8 @@
 //! Formatting by patterns: `to_char`, `to_date`, `to_timestamp`, `to_number`.
 
-mod number_pattern;
 mod number_text;
 mod pattern;
-mod read_fields;
-mod read_number;
 mod read_time;
-mod write_number;
 mod write_time;
 
 use std::cell::RefCell;
@@ -23,8 +19,8 @@ use super::input::round_moment;
 use super::interval;
 use crate::data_type::{DATE, timestamptz};
 use crate::function::FunctionCall;
-use number_pattern::NumberPattern;
 use number_text::NumberValues;
+use pattern::NumberPattern;
 
 /// Characters of a pattern.
 const PATTERN_LENGTH_MAX: usize = 1_000;
@@ -191,7 +187,7 @@ fn to_number(args: &FunctionCall<'_>) -> Result<ArrayRef> {
         if pattern.roman.is_some() || pattern.has_exponent {
             return exec_err!("\"RN\" and \"EEEE\" are not supported for input");
         }
-        number_text::parse_decimal(&read_number::read_number(text, &pattern), &pattern, scale).map(Some)
+        number_text::parse_decimal(&number_text::read_number(text, &pattern), &pattern, scale).map(Some)
     })
 }
 

@@ -4,8 +4,7 @@ use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{DataFusionError, Result};
 
 use super::build_interval;
-use super::moment::{ParseFault, parse_clock};
-use super::tokens::{TimeToken, tokenize};
+use super::moment::{ParseFault, TimeToken, parse_clock, tokenize};
 use crate::time::calendar::{DAY, HOUR, MINUTE, SECOND, field_out_of_range, invalid_input_error};
 
 /// The fields that an interval may have, as in `INTERVAL '1-2' YEAR TO MONTH`.

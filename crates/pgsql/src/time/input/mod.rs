@@ -2,7 +2,6 @@
 
 mod interval;
 mod moment;
-mod tokens;
 
 use arrow::datatypes::IntervalMonthDayNano;
 use datafusion::common::{DataFusionError, Result};
