@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
+use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, StringArray, StringBuilder,
 };
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::json_type::{JsonKind, is_json_extension, json_kind, texts};
+use crate::data_type::{JsonKind, is_json_extension, json_kind, texts};
 
 /// The maximum size of the result of one evaluation, in bytes.
 const RESULT_BYTES_MAX: usize = 64 << 20;

@@ -5,7 +5,7 @@
 //! 1. [`rewrite`] replaces forms of a statement that DataFusion's planner does not support with forms that it supports,
 //!    before planning.
 //! 2. [`expression_planners`] resolve operators by the types of their operands, as PostgreSQL's operator catalog does.
-//! 3. [`scalar_functions`] and its siblings return the functions: one family per module, one function per file.
+//! 3. [`scalar_functions`] and its siblings return the functions: one family per module.
 //!    DataFusion's own functions stay where PostgreSQL has no function of that name.
 //! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
 //!    functions, and arithmetic is checked for overflow.
@@ -32,7 +32,6 @@ mod function;
 mod implement;
 mod in_list;
 mod json;
-mod json_type;
 mod list;
 mod number;
 mod operands;

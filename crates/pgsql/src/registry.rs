@@ -8,9 +8,8 @@ use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
-use crate::catalog::functions;
 use crate::set_returning::SET_RETURNING;
-use crate::{aggregate, array, cast, in_list, json, number, statement, text, time, untyped_literals};
+use crate::{aggregate, array, cast, catalog, in_list, json, number, statement, text, time, untyped_literals};
 
 /// DataFusion functions that are not offered: PostgreSQL has the name with another meaning, or no query needs them.
 const EXCLUDED_FUNCTIONS: &str = "\

@@ -294,12 +294,12 @@ async fn subqueries_are_refused() {
 async fn other_statements_are_refused() {
     check_refusals(&[
         (
-            "pgsql/src/filter_order, conditions",
+            "pgsql/src/filter_order.rs, conditions",
             "SELECT y FROM (VALUES (1), (0)) AS t (y) WHERE y <> 0 AND 1 / y > 0",
             "Divide by zero",
         ),
         (
-            "pgsql/src/filter_order, projections",
+            "pgsql/src/filter_order.rs, projections",
             "SELECT name, 1 / (n * bit) AS r FROM integers WHERE name = 'one'",
             "Divide by zero",
         ),

@@ -19,12 +19,11 @@ use arrow::error::ArrowError;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use crate::data_type::is_text_or_null;
+use crate::data_type::{is_text_or_null, json_kind, texts};
 use crate::function::{
     BoundedTexts, ColumnarFunction, FunctionCall, Invoke, boolean_type, first_type, int4_type, text_type,
 };
 use crate::json::{self, key_text};
-use crate::json_type::{json_kind, texts};
 use crate::list::{
     RowComparer, as_list, assemble_lists, cast_arrays, common_type, dimensions, innermost_type, item_type, list_type,
     lists, range, range_or_empty, require_item, write_element,

@@ -13,7 +13,7 @@ use arrow::datatypes::{
 };
 use datafusion::common::{Result, exec_err, plan_err};
 
-use crate::json_type::json_kind;
+use crate::data_type::json_kind;
 use crate::number::{self, write_float};
 use crate::text::bytea;
 use crate::time::{conversion, input};

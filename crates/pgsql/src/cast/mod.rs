@@ -22,9 +22,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::data_type::is_text_or_null;
+use crate::data_type::{JsonKind, is_text_or_null, json_kind};
 use crate::function::{ColumnarFunction, FunctionCall, convert_columnar, keep_types, try_map};
-use crate::json_type::{JsonKind, json_kind};
 use crate::list::{as_list, dimensions, innermost_type, item_type, list_type};
 use crate::number::{
     NUMERIC_UNITS_MAX, convert_integers_exactly, has_unconstrained_scale, numeric_with_free_scale, out_of_range_error,

@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, WindowFunctionDefinition, lit,
 };
 
+use crate::data_type::{is_json_extension, json_kind};
 use crate::function::{ColumnarFunction, keep_types, text_type};
-use crate::json_type::{is_json_extension, json_kind};
 use crate::list::item_type;
 use crate::number::has_unconstrained_scale;
 use crate::plan_walk::{any_part, rewrite_named};

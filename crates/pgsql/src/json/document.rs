@@ -9,12 +9,11 @@ use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 
 use super::reader::{JsonReader, JsonToken, parse, validate};
 use super::value::{self, JsonValue, write_value};
-use crate::data_type::is_text_or_null;
+use crate::data_type::{JsonKind, holds_json, is_json_extension, is_text_or_null, json_kind, output_field, texts};
 use crate::function::{
     ArgumentColumn, BoundedTexts, ColumnarFunction, FieldFunction, FunctionCall, boolean_type, convert_columnar,
     field_kind, keep_types, text_type,
 };
-use crate::json_type::{JsonKind, holds_json, is_json_extension, json_kind, output_field, texts};
 
 /// Fails unless `field` can be an argument of the type `kind` of `function`. Text is read as JSON, and so is a column of
 /// documents in a file.

@@ -16,8 +16,8 @@ use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Exp
 use super::document::{build_values, check_argument, check_count, into_array, json_and_jsonb, kind_from_flag};
 use super::reader::{JsonReader, JsonToken, PathStep, array_length, as_text, each_element, each_member, find_step};
 use super::value::write_string;
+use crate::data_type::JsonKind;
 use crate::function::{BoundedTexts, ColumnarFunction, FunctionCall, field_kind, keep_types, text_type};
-use crate::json_type::JsonKind;
 use crate::list::write_element;
 use crate::syntax::{call, cast, string};
 
@@ -335,7 +335,7 @@ enum FieldForm {
 
 fn extract_field(call: &FunctionCall<'_>, form: FieldForm) -> Result<ArrayRef> {
     let (records, keys) = (call.texts(0)?, call.texts(1)?);
-    let kind = (form == FieldForm::Document).then(|| crate::json_type::json_kind(call.returns)).flatten();
+    let kind = (form == FieldForm::Document).then(|| crate::data_type::json_kind(call.returns)).flatten();
     build_values(call, kind, |row| {
         let (Some(record), Some(key)) = (records.get(row), keys.get(row)) else { return Ok(None) };
         let Some(value) = find_step(record, &PathStep::Key(key.into()))? else { return Ok(None) };

@@ -9,9 +9,8 @@ use super::document::{build_values, check_argument, check_count, format_jsonb, j
 use super::operators::paths;
 use super::reader::{parse, parse_index};
 use super::value::{JsonValue, key_order, write_pretty};
-use crate::data_type::is_text_or_null;
+use crate::data_type::{JsonKind, is_text_or_null};
 use crate::function::{ArgumentColumn, ColumnarFunction, FunctionCall, keep_types};
-use crate::json_type::JsonKind;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let mut functions = vec![

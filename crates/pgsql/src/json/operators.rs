@@ -16,11 +16,10 @@ use super::document::{
 use super::modify::delete_path;
 use super::reader::{JsonReader, JsonToken, PathStep, as_text, find_step, parse};
 use super::value::JsonValue;
-use crate::data_type::{is_text_or_null, postgres_type_name};
+use crate::data_type::{JsonKind, is_text_or_null, postgres_type_name};
 use crate::function::{
     ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, boolean_type, field_kind, keep_types, text_type,
 };
-use crate::json_type::JsonKind;
 use crate::list::text_lists;
 
 /// Returns the functions that have names of their own in PostgreSQL. Those of comparison operators are not offered.
@@ -400,7 +399,7 @@ fn build_found<'a>(
             value => values.push(value)?,
         }
     }
-    into_array(values, if is_text { None } else { crate::json_type::json_kind(call.returns) })
+    into_array(values, if is_text { None } else { crate::data_type::json_kind(call.returns) })
 }
 
 fn get_member(call: &FunctionCall<'_>, is_text: bool) -> Result<ArrayRef> {

@@ -13,9 +13,8 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::{document, jsonpath, operators};
-use crate::data_type::is_text_or_null;
+use crate::data_type::{JsonKind, holds_json, is_json_extension, is_text_or_null, json_kind};
 use crate::function::{call, field_kind};
-use crate::json_type::{JsonKind, holds_json, is_json_extension, json_kind};
 use crate::operands::Operands;
 
 /// Rewrites an expression of JSON values that DataFusion evaluates differently from PostgreSQL.

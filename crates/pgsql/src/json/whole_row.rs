@@ -3,16 +3,16 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StructArray};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::array::{ArrayRef, StructArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, internal_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::document::check_count;
+use crate::data_type::{JsonKind, is_json_extension, texts};
 use crate::function::{ColumnarFunction, keep_types};
-use crate::json_type::{JsonKind, is_json_extension, texts};
 
 /// The name of the function. Its value is never NULL, unlike that of functions of JSON.
 pub(crate) const WHOLE_ROW: &str = "whole_row*";

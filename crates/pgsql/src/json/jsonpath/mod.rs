@@ -25,9 +25,8 @@ use super::document::{build_values, check_argument, check_count, format_jsonb, i
 use super::elements::build_lists;
 use super::reader::parse as parse_document;
 use super::value::{JsonValue, write_value};
-use crate::data_type::is_text_or_null;
+use crate::data_type::{JsonKind, is_text_or_null};
 use crate::function::{ArgumentColumn, BoundedTexts, ColumnarFunction, FunctionCall, check_bytes, text_type};
-use crate::json_type::JsonKind;
 use budget::{Item, PathBudget, PathError, ResultItems};
 use path::JsonPath;
 use runner::PathRunner;
