@@ -16,8 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::moments::{GroupMoments, Moments, QueuedMoments, RowMoments};
-use super::variance;
-use super::variance::VarianceKind;
+use super::variance::{self, VarianceKind};
 
 /// Returns the functions of DataFusion with other accumulators.
 pub(super) fn functions() -> Vec<AggregateUDF> {

@@ -20,7 +20,7 @@ mod zone;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{self, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArguments, Ident, Interval, IntervalFields,
+    BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArguments, Ident, Interval, IntervalFields,
     TimezoneInfo, TypedString, UnaryOperator, Value,
 };
 

@@ -367,7 +367,7 @@ mod tests {
             (r#"$"x y"[1 - 1]"#, r#"$"x y"[1 - 1]"#),
             ("($.a + 1)[0]", r#"($."a" + 1)[0]"#),
         ] {
-            assert_eq!(crate::json::jsonpath::path::write(&parse(path).unwrap()), expected, "{path}");
+            assert_eq!(super::path::write(&parse(path).unwrap()), expected, "{path}");
         }
     }
 }
