@@ -278,7 +278,7 @@ enum ArgumentValues {
 }
 
 /// An argument.
-pub(super) struct TextArgument {
+struct TextArgument {
     values: ArgumentValues,
     is_constant: bool,
 }
@@ -329,7 +329,7 @@ impl TextArgument {
 
 /// Compiled patterns, those used last at the end.
 #[derive(Default)]
-pub(super) struct PatternCache(RefCell<Vec<(String, RegexOptions, Rc<PgRegex>)>>);
+struct PatternCache(RefCell<Vec<(String, RegexOptions, Rc<PgRegex>)>>);
 
 /// The arguments of one row.
 pub(super) struct RowArguments<'a> {

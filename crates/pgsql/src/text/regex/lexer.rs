@@ -85,7 +85,7 @@ pub(super) struct RegexLexer {
 }
 
 /// The meaning of an escape.
-pub(super) enum Escape {
+enum Escape {
     Character(char),
     Class(Arc<CharSet>),
     At(TextPosition),
