@@ -132,7 +132,7 @@ type Rewrite = fn(Expr, &DFSchema) -> Result<Transformed<Expr>>;
 const REWRITES: [Rewrite; 6] = [
     json::convert_expression,
     time::compare,
-    number::hide_ranges,
+    cast::hide_ranges,
     cast::convert,
     number::coerce_comparison_operands,
     number::check_overflow,

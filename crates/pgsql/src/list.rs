@@ -8,11 +8,9 @@ use arrow::compute::{CastOptions, SortOptions, cast, cast_with_options, interlea
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
 use crate::data_type::texts;
 use crate::function::{FunctionCall, check_bytes};
-use crate::{number, time};
 
 /// Returns the element type if `data_type` is an array.
 pub(crate) fn item_type(data_type: &DataType) -> Option<&DataType> {
@@ -39,24 +37,6 @@ pub(crate) fn dimensions(data_type: &DataType) -> usize {
 /// Returns the type of the elements of the innermost arrays.
 pub(crate) fn innermost_type(data_type: &DataType) -> &DataType {
     item_type(data_type).map_or(data_type, innermost_type)
-}
-
-/// Returns the common type of elements of `types`.
-pub(crate) fn common_type(function: &str, types: &[DataType]) -> Result<DataType> {
-    let typed: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
-    let Some(first) = typed.first() else { return Ok(DataType::Utf8) };
-    if typed.iter().all(|data_type| data_type == first) {
-        return Ok(first.clone());
-    }
-    match number::common_float(&typed).or_else(|| type_union_resolution(&typed)) {
-        // PostgreSQL does not convert text to a number here.
-        Some(common) if !common.is_string() || typed.iter().all(DataType::is_string) => Ok(common),
-        _ => {
-            let names: Vec<String> = typed.iter().map(ToString::to_string).collect();
-            let advice = typed.iter().find_map(|other| time::number_advice(first, other)).unwrap_or("cast one side");
-            plan_err!("{function} of elements of {} does not exist; {advice}", names.join(" and "))
-        }
-    }
 }
 
 /// Returns the element type of an array argument; NULL is an array of any type.

@@ -18,6 +18,7 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use arrow::error::ArrowError;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
 use crate::data_type::{is_text_or_null, json_kind, texts};
 use crate::function::{
@@ -25,9 +26,11 @@ use crate::function::{
 };
 use crate::json::{self, key_text};
 use crate::list::{
-    RowComparer, as_list, assemble_lists, cast_arrays, common_type, dimensions, innermost_type, item_type, list_type,
-    lists, range, range_or_empty, require_item, write_element,
+    RowComparer, as_list, assemble_lists, cast_arrays, dimensions, innermost_type, item_type, list_type, lists, range,
+    range_or_empty, require_item, write_element,
 };
+use crate::number::common_float;
+use crate::time::number_advice;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -502,6 +505,24 @@ fn row_bytes(rows: &ArrayRef) -> Result<ArrayRef> {
     let bytes = RowComparer::new(rows.data_type())?.rows(rows)?.try_into_binary()?;
     let (offsets, values, _) = bytes.into_parts();
     Ok(Arc::new(BinaryArray::try_new(offsets, values, rows.nulls().cloned())?))
+}
+
+/// Returns the common type of elements of `types`.
+fn common_type(function: &str, types: &[DataType]) -> Result<DataType> {
+    let typed: Vec<DataType> = types.iter().filter(|data_type| !data_type.is_null()).cloned().collect();
+    let Some(first) = typed.first() else { return Ok(DataType::Utf8) };
+    if typed.iter().all(|data_type| data_type == first) {
+        return Ok(first.clone());
+    }
+    match common_float(&typed).or_else(|| type_union_resolution(&typed)) {
+        // PostgreSQL does not convert text to a number here.
+        Some(common) if !common.is_string() || typed.iter().all(DataType::is_string) => Ok(common),
+        _ => {
+            let names: Vec<String> = typed.iter().map(ToString::to_string).collect();
+            let advice = typed.iter().find_map(|other| number_advice(first, other)).unwrap_or("cast one side");
+            plan_err!("{function} of elements of {} does not exist; {advice}", names.join(" and "))
+        }
+    }
 }
 
 /// Returns the text of each array.

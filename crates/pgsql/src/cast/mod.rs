@@ -4,6 +4,11 @@
 //! ([`convert`]). Types that DataFusion's planner does not support are rewritten before that ([`rewrite_syntax`]), and
 //! `x::numeric`, whose number of digits depends on the value, is a function of its own. Where a cast column is compared with
 //! a constant, the constant is cast instead ([`ConstantCastRule`]).
+//!
+//! A comparison of bigints with doubles also has a conversion ([`hide_ranges`]). DataFusion estimates how many rows a filter
+//! keeps, from the smallest and largest values of the columns, which it converts to doubles and back. Beyond 2^53 that gives
+//! a larger range than the column has, and an internal error. Of a function, no range is known. `docs/decisions/upstream`
+//! has the text to be filed, and says when that can go.
 
 mod compared_constant;
 mod input_output;
@@ -17,9 +22,9 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, exec_err, plan_err};
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Between, Cast};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use crate::data_type::{JsonKind, is_text_or_null, json_kind};
@@ -91,9 +96,47 @@ fn needs_postgres_cast(from: &DataType, to: &DataType) -> Result<bool> {
     })
 }
 
+/// Hides the range of bigints in `expression`, if it compares them with doubles of other columns.
+pub(crate) fn hide_ranges(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: Vec<&Expr> = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let mut has_bigint = false;
+    for operand in &operands {
+        has_bigint |= is_converted_bigint(operand, schema)?;
+    }
+    if !has_bigint || operands.iter().filter(|operand| !matches!(operand, Expr::Literal(..))).count() < 2 {
+        return Ok(Transformed::no(expression));
+    }
+    let hide = |operand: Box<Expr>| -> Result<Box<Expr>> {
+        if !is_converted_bigint(&operand, schema)? {
+            return Ok(operand);
+        }
+        let Expr::Cast(Cast { expr, field }) = *operand else { return Ok(operand) };
+        Ok(Box::new(ScalarUDF::new_from_impl(Conversion::new(field.data_type().clone())).call(vec![*expr])))
+    };
+    Ok(Transformed::yes(match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            Expr::BinaryExpr(BinaryExpr { left: hide(left)?, op, right: hide(right)? })
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            Expr::Between(Between { expr: hide(expr)?, negated, low: hide(low)?, high: hide(high)? })
+        }
+        other => other,
+    }))
+}
+
+fn is_converted_bigint(expression: &Expr, schema: &DFSchema) -> Result<bool> {
+    let Expr::Cast(Cast { expr, field }) = expression else { return Ok(false) };
+    let is_constant = matches!(**expr, Expr::Literal(..));
+    Ok(field.data_type().is_floating() && !is_constant && expr.get_type(schema)? == DataType::Int64)
+}
+
 /// Casts its argument to a type as PostgreSQL does.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Conversion {
+struct Conversion {
     to: DataType,
     /// Whether the name of the column has the type. Otherwise it is that of the operand, as DataFusion names casts.
     is_named_by_type: bool,
@@ -101,7 +144,7 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    pub(crate) fn new(to: DataType) -> Self {
+    fn new(to: DataType) -> Self {
         Self { to, is_named_by_type: false, signature: Signature::any(1, Volatility::Immutable) }
     }
 

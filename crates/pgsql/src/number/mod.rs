@@ -40,7 +40,7 @@ pub(crate) use literal::{
     widen_literals, write_float,
 };
 pub(crate) use numeric_comparison::{
-    coerce_comparison_operands, common_float, compare_exactly, compare_join_keys, hide_ranges, wide_type, widen_operand,
+    coerce_comparison_operands, common_float, compare_exactly, compare_join_keys, wide_type, widen_operand,
 };
 pub(crate) use rounding::{as_numeric, check_rounding};
 
