@@ -22,6 +22,7 @@
 mod aggregate;
 mod analyzer;
 mod array;
+mod byte_format;
 mod cast;
 mod catalog;
 mod column_names;
@@ -38,6 +39,7 @@ mod operands;
 mod operator;
 mod optimizer;
 mod outer_join;
+mod pg_regex;
 mod plan_walk;
 mod registry;
 mod set_returning;

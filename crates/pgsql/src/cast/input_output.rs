@@ -13,9 +13,9 @@ use arrow::datatypes::{
 };
 use datafusion::common::{Result, exec_err, plan_err};
 
+use crate::byte_format;
 use crate::data_type::json_kind;
 use crate::number::{self, write_float};
-use crate::text::bytea;
 use crate::time::{conversion, input};
 use crate::{array, list};
 
@@ -47,7 +47,7 @@ pub(crate) fn parse_texts(texts: &StringArray, to: &DataType) -> Result<ArrayRef
         DataType::Boolean => Arc::new(parse_each::<_, BooleanArray>(texts, parse_boolean)?),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let values: Vec<Option<Vec<u8>>> =
-                texts.iter().map(|text| text.map(bytea::parse).transpose()).collect::<Result<_>>()?;
+                texts.iter().map(|text| text.map(byte_format::parse).transpose()).collect::<Result<_>>()?;
             cast(&BinaryArray::from_iter(values), to)?
         }
         DataType::Date32 | DataType::Date64 => cast(&parse_each::<_, Date32Array>(texts, input::parse_date)?, to)?,
@@ -161,7 +161,7 @@ pub(super) fn format_values(values: &ArrayRef) -> Result<StringArray> {
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let values = cast(values, &DataType::LargeBinary)?;
-            values.as_binary::<i64>().iter().map(|value| value.map(bytea::format)).collect()
+            values.as_binary::<i64>().iter().map(|value| value.map(byte_format::format)).collect()
         }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => array::format_arrays(values)?,
         _ => cast(values, &DataType::Utf8)?.as_string().clone(),

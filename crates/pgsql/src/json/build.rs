@@ -18,11 +18,11 @@ use datafusion::logical_expr::ScalarUDF;
 use super::document::{build_values, check_count, format_jsonb, json_and_jsonb, kind_from_flag, kind_type};
 use super::reader::parse;
 use super::value::{JsonValue, write_string, write_value};
+use crate::byte_format;
 use crate::data_type::{JsonKind, json_kind};
 use crate::function::{ColumnarFunction, FunctionCall, check_bytes, keep_types};
 use crate::list::{TextPairs, text_lists, text_pairs};
 use crate::number::write_float;
-use crate::text::bytea;
 use crate::time::conversion;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -461,10 +461,12 @@ fn read_scalar(array: &dyn Array, row: usize) -> Result<JsonScalar> {
         DataType::Utf8 => Ok(JsonScalar::Text(array.as_string::<i32>().value(row).to_owned())),
         DataType::LargeUtf8 => Ok(JsonScalar::Text(array.as_string::<i64>().value(row).to_owned())),
         DataType::Utf8View => Ok(JsonScalar::Text(array.as_string_view().value(row).to_owned())),
-        DataType::Binary => Ok(JsonScalar::Text(bytea::format(array.as_binary::<i32>().value(row)))),
-        DataType::LargeBinary => Ok(JsonScalar::Text(bytea::format(array.as_binary::<i64>().value(row)))),
-        DataType::BinaryView => Ok(JsonScalar::Text(bytea::format(array.as_binary_view().value(row)))),
-        DataType::FixedSizeBinary(_) => Ok(JsonScalar::Text(bytea::format(array.as_fixed_size_binary().value(row)))),
+        DataType::Binary => Ok(JsonScalar::Text(byte_format::format(array.as_binary::<i32>().value(row)))),
+        DataType::LargeBinary => Ok(JsonScalar::Text(byte_format::format(array.as_binary::<i64>().value(row)))),
+        DataType::BinaryView => Ok(JsonScalar::Text(byte_format::format(array.as_binary_view().value(row)))),
+        DataType::FixedSizeBinary(_) => {
+            Ok(JsonScalar::Text(byte_format::format(array.as_fixed_size_binary().value(row))))
+        }
         _ => read_temporal(array, row),
     }
 }

@@ -1,10 +1,9 @@
 //! Text, bytes and patterns, and SQL's own forms of their functions.
 
-pub(crate) mod bytea;
+mod bytea;
 mod format;
 mod operators;
 mod patterns;
-mod regex;
 mod regexp_functions;
 mod row_function;
 mod transform;
@@ -20,7 +19,6 @@ use crate::syntax::{argument_values, binary, call, cast, is_named, not, number, 
 use patterns::with_backslashes;
 
 pub(crate) use operators::plan_operator;
-pub(crate) use regex::{PgRegex, RegexOptions};
 
 /// Returns the scalar functions of this module. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<ScalarUDF> {

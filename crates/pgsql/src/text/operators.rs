@@ -73,7 +73,7 @@ fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
         };
         right = match &right {
             Expr::Literal(ScalarValue::Utf8(Some(pattern)), _) => {
-                Expr::Literal(ScalarValue::from(super::regex::lower(pattern)), None)
+                Expr::Literal(ScalarValue::from(crate::pg_regex::lower(pattern)), None)
             }
             _ => lower(right.clone()).unwrap_or(right),
         };

@@ -4,9 +4,9 @@
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{Expr, Like};
 
-use super::regex::{RegexOptions, lower};
 use super::regexp_functions::optional;
 use super::row_function::{Overload, RowArguments, TextFunction, TextOutput, TextType};
+use crate::pg_regex::{RegexOptions, lower};
 
 /// Returns the function of `text LIKE pattern`.
 pub(super) fn text_like() -> TextFunction {

@@ -5,8 +5,8 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::scalar::ScalarValue;
 
-use super::regex::{Captures, PgRegex, RegexOptions, similar_pattern};
 use super::row_function::{Overload, RowArguments, TextFunction, TextOutput, TextType};
+use crate::pg_regex::{Captures, PgRegex, RegexOptions, similar_pattern};
 
 /// Bytes of a pattern that is handed to DataFusion's own operator.
 const PLAIN_PATTERN_BYTES_MAX: usize = 200;

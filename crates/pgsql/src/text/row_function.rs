@@ -17,12 +17,12 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::bytea;
-use super::regex::{PgRegex, RegexOptions};
 use crate::array::element_text;
+use crate::byte_format;
 use crate::data_type::{is_text_or_dictionary as is_text, postgres_type_name};
 use crate::function::columnar;
 use crate::list::list_type;
+use crate::pg_regex::{PgRegex, RegexOptions};
 
 type RunRow = fn(&RowArguments<'_>, &mut TextOutput) -> Result<()>;
 
@@ -387,7 +387,7 @@ impl RowArguments<'_> {
         let (column, row) = self.position(argument)?;
         match &column.values {
             ArgumentValues::Binary(array) => Ok(Cow::Borrowed(array.value(row))),
-            _ if column.is_constant => bytea::parse(self.text(argument)?).map(Cow::Owned),
+            _ if column.is_constant => byte_format::parse(self.text(argument)?).map(Cow::Owned),
             _ => exec_err!("the function takes bytea, not text; write convert_to(x, 'UTF8')"),
         }
     }
@@ -401,7 +401,7 @@ impl RowArguments<'_> {
         match &column.values {
             ArgumentValues::Boolean(array) => Ok(Some(Cow::Borrowed(if array.value(row) { "t" } else { "f" }))),
             ArgumentValues::Integer(array) => Ok(Some(Cow::Owned(array.value(row).to_string()))),
-            ArgumentValues::Binary(array) => Ok(Some(Cow::Owned(bytea::format(array.value(row))))),
+            ArgumentValues::Binary(array) => Ok(Some(Cow::Owned(byte_format::format(array.value(row))))),
             _ => self.text(argument).map(|text| Some(Cow::Borrowed(text))),
         }
     }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use datafusion::common::{Result, exec_datafusion_err, exec_err};
 use unicode_normalization::UnicodeNormalization;
 
-use super::regex::{lower, simple_lower, simple_upper, upper};
 use super::regexp_functions::{optional, similar_substring, substring as matched_substring};
 use super::row_function::{Overload, RowArguments, TextFunction, TextOutput, TextType};
+use crate::pg_regex::{lower, simple_lower, simple_upper, upper};
 
 /// Characters that a result may have.
 const CHARACTERS_MAX: usize = 64 << 20;
@@ -217,7 +217,7 @@ fn initcap(text: &str) -> String {
     let mut is_inside = false;
     let cased = |character: char| {
         let cased = if is_inside { simple_lower(character) } else { simple_upper(character) };
-        is_inside = super::regex::is_alphanumeric(cased);
+        is_inside = crate::pg_regex::is_alphanumeric(cased);
         cased
     };
     text.chars().map(cased).collect()

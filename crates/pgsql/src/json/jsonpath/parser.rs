@@ -5,7 +5,7 @@ use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err,
 use super::super::value::{self, JsonValue};
 use super::lexer::{PathToken, invalid, tokens};
 use super::path::{Accessor, Arithmetic, ArithmeticOperator, Comparison, JsonPath, Method, Path, PathStart, Predicate};
-use crate::text::{PgRegex, RegexOptions};
+use crate::pg_regex::{PgRegex, RegexOptions};
 
 /// Bytes of a path.
 const BYTES_MAX: usize = 16 << 10;

@@ -1,7 +1,7 @@
 //! The syntax tree of a SQL/JSON path, and its text as PostgreSQL prints it.
 
 use super::super::value::{JsonValue, write_string, write_value};
-use crate::text::PgRegex;
+use crate::pg_regex::PgRegex;
 
 /// A parsed path.
 #[derive(Debug)]

@@ -172,7 +172,7 @@ pub(super) fn short_name(set: &CharSet) -> Option<String> {
         return None;
     }
     for (name, class) in CLASSES {
-        let named_set = self::find_class(name)?;
+        let named_set = find_class(name)?;
         if *named_set == *set {
             return Some(class.to_owned());
         }
@@ -193,7 +193,7 @@ pub(super) fn is_word(character: char) -> bool {
 }
 
 /// Returns the upper case of a character, one character.
-pub(in crate::text) fn simple_upper(character: char) -> char {
+pub(crate) fn simple_upper(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_uppercase();
     }
@@ -212,7 +212,7 @@ pub(in crate::text) fn simple_upper(character: char) -> char {
 }
 
 /// Returns the lower case of a character, one character.
-pub(in crate::text) fn simple_lower(character: char) -> char {
+pub(crate) fn simple_lower(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();
     }
@@ -221,11 +221,11 @@ pub(in crate::text) fn simple_lower(character: char) -> char {
 }
 
 /// Converts `text` to lower case.
-pub(in crate::text) fn lower(text: &str) -> String {
+pub(crate) fn lower(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().map(simple_lower).collect() }
 }
 
 /// Converts `text` to upper case.
-pub(in crate::text) fn upper(text: &str) -> String {
+pub(crate) fn upper(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(simple_upper).collect() }
 }

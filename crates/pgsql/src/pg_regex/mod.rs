@@ -22,7 +22,7 @@ use automaton::{StepBudget, Translation};
 use dissect::{Dissection, PartBuilder, RegexPart};
 use lexer::{RegexFlags, invalid_regex_error};
 
-pub(super) use charset::{lower, simple_lower, simple_upper, upper};
+pub(crate) use charset::{lower, simple_lower, simple_upper, upper};
 
 /// Bytes of a pattern.
 const PATTERN_BYTES_MAX: usize = 32 << 10;
@@ -34,7 +34,7 @@ const COMPILED_BYTES_MAX: usize = 4 << 20;
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Whether the character is a letter or a digit, as the class `alnum` has it.
-pub(super) fn is_alphanumeric(character: char) -> bool {
+pub(crate) fn is_alphanumeric(character: char) -> bool {
     character != '_' && charset::is_word(character)
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct PgRegex {
 }
 
 /// Where a match is, and where its groups are; the first is the match itself.
-pub(super) type Captures = Vec<Option<(usize, usize)>>;
+pub(crate) type Captures = Vec<Option<(usize, usize)>>;
 
 /// The letters of flags: those that a pattern is read with, and whether `g` is among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RegexOptions {
     flags: RegexFlags,
-    pub(super) is_global: bool,
+    pub(crate) is_global: bool,
 }
 
 impl RegexOptions {
@@ -74,7 +74,7 @@ impl RegexOptions {
         Ok(options)
     }
 
-    pub(super) fn caseless() -> Self {
+    pub(crate) fn caseless() -> Self {
         Self { flags: RegexFlags { is_caseless: true, ..RegexFlags::default() }, is_global: false }
     }
 }
@@ -108,12 +108,12 @@ impl PgRegex {
     }
 
     /// Returns the pattern for the crate `regex`, if it finds a match in the same texts.
-    pub(super) fn equivalent(&self) -> Option<&str> {
+    pub(crate) fn equivalent(&self) -> Option<&str> {
         self.translation.is_exact.then_some(self.translation.pattern.as_str())
     }
 
     /// Returns the number of capturing groups.
-    pub(super) fn groups(&self) -> usize {
+    pub(crate) fn groups(&self) -> usize {
         self.groups
     }
 
@@ -125,7 +125,7 @@ impl PgRegex {
     }
 
     /// Returns the first match that begins at `start` or later. It has groups if the caller requests them.
-    pub(super) fn find_from(&self, text: &str, start: usize, with_groups: bool) -> Result<Option<Captures>> {
+    pub(crate) fn find_from(&self, text: &str, start: usize, with_groups: bool) -> Result<Option<Captures>> {
         self.steps.reset();
         let needs_groups = self.has_backreferences || (with_groups && self.root.captures());
         let mut from = start;
@@ -183,7 +183,7 @@ impl PgRegex {
     }
 
     /// Calls `on_match` for each match after `start` until it returns `false`.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         text: &str,
         start: usize,
@@ -227,7 +227,7 @@ fn has_backreferences(part: &RegexPart) -> bool {
 
 /// The regular expression that means what the pattern of `SIMILAR TO` means, anchored at both ends; with `separators`,
 /// `escape-double-quote`, it has three parts of which the middle one is captured.
-pub(super) fn similar_pattern(pattern: &str, escape: Option<&str>) -> Result<String> {
+pub(crate) fn similar_pattern(pattern: &str, escape: Option<&str>) -> Result<String> {
     let mut escape_characters = escape.unwrap_or("\\").chars();
     let escape = escape_characters.next();
     if escape_characters.next().is_some() {
