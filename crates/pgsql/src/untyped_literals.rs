@@ -370,7 +370,7 @@ impl ScalarUDFImpl for ChoiceFunction {
     }
 }
 
-/// The name of the function. The `*` keeps callers from writing it.
+/// The name of the function that takes the place of an untyped literal. The `*` keeps callers from writing it.
 const NAME: &str = "untyped*";
 
 /// The name of the function that converts a numeric beside a floating-point number to one.
@@ -407,7 +407,7 @@ pub(crate) fn rewrite_case(expression: &mut ast::Expr) -> Result<()> {
     Ok(())
 }
 
-/// Returns the value that replaces `call` if it is a call of a function of this module.
+/// Returns the value that replaces `call` if it is a call of [`NAME`] or [`NUMBER`].
 fn resolve_value(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     if call.func.name() == NUMBER {
         return resolve_number(call, schema);

@@ -184,7 +184,7 @@ impl<T: ArrowPrimitiveType + Debug> Accumulator for ExtremeValue<T> {
     }
 }
 
-/// Whether this module implements `min` and `max` of `data_type`.
+/// Whether `data_type` has NaN, its greatest value.
 fn is_float_type(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
 }
