@@ -1,19 +1,13 @@
-//! Scanning tables with DataFusion: a table provider over the files of a snapshot, and a source for all formats but
-//! Parquet.
+//! Scanning tables with DataFusion: a table provider over the files of a snapshot, and the sources that read them.
 
-mod csv_rows;
-mod delta_types;
+mod file_sources;
 mod footer;
-mod isolated_parquet;
-mod json_column;
 mod json_rows;
 mod leaf_values;
-mod log_rows;
 mod parquet_values;
 mod provider;
 mod read_failure;
-mod reader_source;
-mod row_batches;
+mod text_rows;
 
 pub(crate) use provider::{FileTableProvider, files_url};
 pub(crate) use read_failure::{ReadFailure, find_cause, is_retryable};

@@ -29,7 +29,7 @@ use datafusion::physical_expr_adapter::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::delta_types::check_delta_types;
+use super::file_sources::check_delta_types;
 use super::leaf_values::{convert_leaves, leaf_as_text};
 use super::read_failure::ReadFailure;
 use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES, from_location};

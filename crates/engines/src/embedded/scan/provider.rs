@@ -29,10 +29,9 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::union::UnionExec;
 use object_store::ObjectStore;
 
+use super::file_sources::{IsolatedParquetSource, ReaderSource};
 use super::footer::ParquetFooterFactory;
-use super::isolated_parquet::IsolatedParquetSource;
 use super::parquet_values::ParquetValues;
-use super::reader_source::ReaderSource;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
 use crate::embedded::plan::session_reader;
 

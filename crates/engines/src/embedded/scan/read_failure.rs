@@ -9,8 +9,8 @@ use datafusion::common::DataFusionError;
 use thiserror::Error;
 use tidegate_query::field_type_name;
 
-use super::csv_rows::{CsvRowsError, Misfit};
 use super::json_rows::{JsonMisfit, JsonRowsError};
+use super::text_rows::{CsvRowsError, Misfit};
 use crate::embedded::files::{
     CoercionMode, ColumnCorrections, Compression, FileVersion, NumberEvidence, NumberFormat, TextTableOptions,
     cut_value, infer_type, is_null_marker, read_error_reason, suggest_yaml, type_note, wider,

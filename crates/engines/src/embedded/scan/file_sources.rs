@@ -1,48 +1,63 @@
-//! Reads the files of all formats but Parquet with the readers of this crate.
+//! The sources of DataFusion that read files. Their errors and panics name the file.
 //!
-//! This replaces DataFusion's sources for these reasons:
+//! [`ReaderSource`] reads the files of all formats but Parquet with the readers of this crate. It replaces
+//! DataFusion's sources for these reasons:
 //!
 //! - A file of a folder with different columns is refused instead of read by position.
 //! - An error names file, row and column, and corrects the type of the column.
 //! - The length of a row is limited, and the lengths that an Arrow file declares are checked.
 //! - Text files are not split into byte ranges, which would break rows with quoted line breaks.
 //! - If a reader panics on a damaged file, the statement fails with an error that names the file.
+//!
+//! [`IsolatedParquetSource`] reads Parquet. DataFusion does so in steps: planners read the footer and choose row
+//! groups, morsels decode them. Each step may panic on a damaged file. Everything else is DataFusion's source.
+//!
+//! Types in the data files of Delta tables are checked: a cast that loses nothing reads what was written before a
+//! column became wider. DataFusion would also cast where the file has something else, and change values without an
+//! error.
 
 use std::fmt;
 use std::fs::File;
 use std::io::Seek;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr};
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expression_roots};
-use futures::StreamExt;
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult, apply_expression_roots};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
+use thiserror::Error;
+use tidegate_delta::is_readable_type;
+use tidegate_query::type_name;
 
-use super::csv_rows::CsvRows;
+use super::footer::PagesTooLarge;
 use super::json_rows::JsonRows;
 use super::leaf_values::{convert_leaves, leaf_as_text};
-use super::log_rows::{LogFile, LogRows};
 use super::read_failure::{
-    ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, unreadable_error,
+    ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, find_cause, unreadable_error,
 };
-use super::row_batches::BATCH_BYTES_MAX;
-use crate::embedded::files::CHANGED_WHILE_READ;
+use super::text_rows::{BATCH_BYTES_MAX, CsvRows, LogFile, LogRows};
 use crate::embedded::files::{
-    ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader, JsonRecords,
-    LogDialect, ReadBudget, TableDeclarations, TextDecoding, WorkbookSheet, arrow_table_schema, catch_reader_panic,
-    column_names, from_location, open_records, open_text, read_header, read_workbook, split_compression,
-    without_dictionaries,
+    CHANGED_WHILE_READ, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
+    JsonRecords, LogDialect, READER_PANICKED, ReadBudget, STORE_ERROR_PREFIX, TableDeclarations, TextDecoding,
+    WorkbookSheet, arrow_table_schema, catch_reader_panic, column_names, from_location, open_records, open_text,
+    read_header, read_workbook, split_compression, strip_error_kind, without_dictionaries,
 };
 use crate::embedded::row_bytes::cut_rows;
 
@@ -352,4 +367,181 @@ fn with_types(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Ar
 fn has_same_columns(file: &Schema, table: &Schema) -> bool {
     let is_same = |(a, b): (&FieldRef, &FieldRef)| a.name() == b.name() && a.data_type() == b.data_type();
     file.fields().len() == table.fields().len() && file.fields().iter().zip(table.fields()).all(is_same)
+}
+
+/// A [`ParquetSource`], also after DataFusion has changed it.
+pub(super) struct IsolatedParquetSource(Arc<dyn FileSource>);
+
+impl IsolatedParquetSource {
+    pub(super) fn new(source: ParquetSource) -> Self {
+        Self(Arc::new(source))
+    }
+}
+
+fn isolated(source: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+    Arc::new(IsolatedParquetSource(source))
+}
+
+impl FileSource for IsolatedParquetSource {
+    tidegate_pgsql::delegate_to! { 0 =>
+        fn create_file_opener(
+            &self, store: Arc<dyn ObjectStore>, base: &FileScanConfig, partition: usize
+        ) -> Result<Arc<dyn FileOpener>>;
+        fn table_schema(&self) -> &TableSchema;
+        fn filter(&self) -> Option<Arc<dyn PhysicalExpr>>;
+        fn projection(&self) -> Option<&ProjectionExprs>;
+        fn metrics(&self) -> &ExecutionPlanMetricsSet;
+        fn file_type(&self) -> &str;
+        fn fmt_extra(&self, form: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+        fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile>;
+        fn apply_expressions(
+            &self, visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>
+        ) -> Result<TreeNodeRecursion>;
+    }
+
+    fn create_morselizer(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        base: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        Ok(Box::new(IsolatedMorselizer(self.0.create_morselizer(store, base, partition)?)))
+    }
+
+    fn with_batch_size(&self, batch_rows: usize) -> Arc<dyn FileSource> {
+        isolated(self.0.with_batch_size(batch_rows))
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let pushed = self.0.try_pushdown_filters(filters, config)?;
+        Ok(FilterPushdownPropagation { filters: pushed.filters, updated_node: pushed.updated_node.map(isolated) })
+    }
+
+    fn try_pushdown_sort(
+        &self,
+        order: &[PhysicalSortExpr],
+        properties: &EquivalenceProperties,
+    ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
+        Ok(self.0.try_pushdown_sort(order, properties)?.map(isolated))
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        Ok(self.0.try_pushdown_projection(projection)?.map(isolated))
+    }
+}
+
+#[derive(Debug)]
+struct IsolatedMorselizer(Box<dyn Morselizer>);
+
+impl Morselizer for IsolatedMorselizer {
+    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+        let location: Arc<str> = from_location(&file.object_meta.location).into();
+        let planner = named(catch_reader_panic(|| self.0.plan_file(file)), &location)?;
+        Ok(Box::new(IsolatedPlanner { planner, location }))
+    }
+}
+
+#[derive(Debug)]
+struct IsolatedPlanner {
+    planner: Box<dyn MorselPlanner>,
+    location: Arc<str>,
+}
+
+impl MorselPlanner for IsolatedPlanner {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let Self { planner, location } = *self;
+        let plan = named(catch_reader_panic(|| planner.plan()), &location)?;
+        Ok(plan.map(|plan| isolated_plan(plan, &location)))
+    }
+}
+
+fn isolated_plan(mut plan: MorselPlan, location: &Arc<str>) -> MorselPlan {
+    let morsel = |morsel| Box::new(IsolatedMorsel { morsel, location: location.clone() }) as Box<dyn Morsel>;
+    let planner = |planner| Box::new(IsolatedPlanner { planner, location: location.clone() }) as Box<dyn MorselPlanner>;
+    let steps = MorselPlan::new()
+        .with_morsels(plan.take_morsels().into_iter().map(morsel).collect())
+        .with_planners(plan.take_ready_planners().into_iter().map(planner).collect());
+    let Some(pending) = plan.take_pending_planner() else { return steps };
+    let location = location.clone();
+    steps.with_pending_planner(async move {
+        let planner = named(AssertUnwindSafe(pending).catch_unwind().await, &location)?;
+        Ok(Box::new(IsolatedPlanner { planner, location }) as Box<dyn MorselPlanner>)
+    })
+}
+
+#[derive(Debug)]
+struct IsolatedMorsel {
+    morsel: Box<dyn Morsel>,
+    location: Arc<str>,
+}
+
+impl Morsel for IsolatedMorsel {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let Self { morsel, location } = *self;
+        // The first batch may be decoded before there is a stream.
+        let batches = futures::stream::once(async move { morsel.into_stream() }).flatten();
+        AssertUnwindSafe(batches).catch_unwind().map(move |batch| named(batch, &location)).boxed()
+    }
+}
+
+/// The result of a step that reads the file at `location`. `Err` of `outcome` is a panic.
+fn named<T, P>(outcome: Result<Result<T>, P>, location: &str) -> Result<T> {
+    match outcome {
+        Ok(result) => result.map_err(|error| name_file(error, location)),
+        Err(_) => Err(unreadable_error(location, READER_PANICKED)),
+    }
+}
+
+/// Names the file in an error of Parquet's reader, or about its types or pages. Errors of the store name it already.
+fn name_file(error: DataFusionError, location: &str) -> DataFusionError {
+    let of_type = find_cause::<TypeMismatch>(&error).map(ToString::to_string);
+    let reason = of_type.or_else(|| find_cause::<PagesTooLarge>(&error).map(ToString::to_string));
+    if let Some(reason) = reason {
+        return unreadable_error(location, &reason);
+    }
+    match parquet_reason(&error) {
+        Some(reason) if !reason.contains(STORE_ERROR_PREFIX) => {
+            let reason = format!("it is not a readable Parquet file: {}", strip_error_kind(&reason));
+            unreadable_error(location, &reason)
+        }
+        _ => error,
+    }
+}
+
+fn parquet_reason(error: &DataFusionError) -> Option<String> {
+    match error.find_root() {
+        DataFusionError::ParquetError(error) => Some(error.to_string()),
+        DataFusionError::ArrowError(error, _) => match &**error {
+            ArrowError::ParquetError(text) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Why a data file cannot be read.
+#[derive(Debug, Error)]
+#[error("column {column:?} has the type {in_file}, and {in_table} in the Delta table")]
+struct TypeMismatch {
+    column: String,
+    in_file: String,
+    in_table: String,
+}
+
+/// Refuses a file whose columns do not have the types of the table.
+pub(super) fn check_delta_types(table: &Schema, file: &Schema) -> Result<()> {
+    for declared in table.fields() {
+        if let Ok(found) = file.field_with_name(declared.name())
+            && !is_readable_type(found.data_type(), declared.data_type())
+        {
+            let (in_file, in_table) = (type_name(found.data_type()), type_name(declared.data_type()));
+            let mismatch = TypeMismatch { column: declared.name().clone(), in_file, in_table };
+            return Err(DataFusionError::External(Box::new(mismatch)));
+        }
+    }
+    Ok(())
 }
