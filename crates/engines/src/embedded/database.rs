@@ -21,10 +21,8 @@ use super::files::{
 };
 use super::freshness::{compute_freshness, compute_version_tag};
 use super::lookup::{SmallTables, plan_lookup};
-use super::plan::{
-    EngineFunction, QueryCancellation, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement,
-    plan_statement,
-};
+use super::plan::{EngineFunction, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement, plan_statement};
+use super::query_cancellation::QueryCancellation;
 use super::security_barrier::{PrincipalPolicies, check_policies};
 
 /// A database whose tables are the files below the given paths.

@@ -19,9 +19,9 @@ use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
 use super::plan::{
-    QueryCancellation, SessionFactory, StatementScope, SystemCatalogs, optimize_statement, to_core_error,
-    with_cancellation,
+    SessionFactory, StatementScope, SystemCatalogs, optimize_statement, to_core_error, with_cancellation,
 };
+use super::query_cancellation::QueryCancellation;
 
 /// The table that has the rows that arrive.
 const INCOMING: &str = "incoming";

@@ -373,7 +373,7 @@ fn intervals_of_parquet_have_no_months() {
     assert_eq!(schema.field(0).data_type(), &DataType::Interval(IntervalUnit::DayTime), "MonthDayNano is right");
 }
 
-/// `sorter_pool.rs`, `plan/spilling_sort.rs`: one partition sorts these rows in the same memory.
+/// `plan/spilling_sort.rs`: one partition sorts these rows in the same memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn sorts_of_two_partitions_fail_with_their_first_batch() {
     let sort = async |partitions| {

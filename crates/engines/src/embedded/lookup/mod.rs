@@ -12,10 +12,12 @@ use tidegate_core::ErrorKind;
 use tidegate_sql::{Lookup, Statement};
 
 use self::plan::LookupPlan;
-pub(super) use self::small_tables::SmallTables;
 use super::files::FileTable;
-use super::plan::{QueryCancellation, SessionFactory, SnapshotTables};
+use super::plan::{SessionFactory, SnapshotTables};
+use super::query_cancellation::QueryCancellation;
 use super::worker_pools::WorkerPool;
+
+pub(super) use self::small_tables::SmallTables;
 
 /// A plan of `statement`, if it is a lookup in a small table that is not restricted. `None` for all others, and if the
 /// table cannot be read: DataFusion has the right error then.

@@ -16,7 +16,8 @@ use tidegate_query::batch_bytes;
 
 use crate::embedded::files::{FileTable, TableFile};
 use crate::embedded::freshness::is_settled;
-use crate::embedded::plan::{QueryCancellation, SessionFactory, SnapshotTables, to_core_error, with_cancellation};
+use crate::embedded::plan::{SessionFactory, SnapshotTables, to_core_error, with_cancellation};
+use crate::embedded::query_cancellation::QueryCancellation;
 
 /// Maximum number of bytes of the files of a small table, which may be compressed.
 const FILE_BYTES_MAX: u64 = 256 << 10;

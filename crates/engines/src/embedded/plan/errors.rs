@@ -1,18 +1,18 @@
-//! Converts DataFusion's errors: the error kind, a message without internals, and a hint.
+//! Converts DataFusion's errors: the error kind, a message without internals, and a hint, also for the parts of
+//! PostgreSQL's `pg_catalog` that are not there.
 
 use std::time::Duration;
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Column, DataFusionError, SchemaError};
+use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
 use datafusion::execution::SessionState;
 use tidegate_core::{Error, ErrorKind, misspelled_name, nearest_names};
 use tidegate_sql::{SqlDialect, equivalent_function};
 
-use super::absent_catalogs::catalog_function_advice;
-use super::repeated_rows::RowsTooWide;
 use super::scope::CATALOG;
 use crate::embedded::files::{NumberFormat, STORE_ERROR_PREFIX};
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
+use crate::embedded::row_bytes::RowsTooWide;
 use crate::embedded::scan::{ReadFailure, find_cause};
 
 const COLUMNS_LISTED_MAX: usize = 60;
@@ -108,8 +108,7 @@ pub(super) fn planning_error(error: &DataFusionError, database: &str, session: &
     unknown(&advice.unwrap_or_default()).with_hint(FUNCTIONS_HINT)
 }
 
-pub(super) const FUNCTIONS_HINT: &str =
-    "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md).";
+const FUNCTIONS_HINT: &str = "The functions are listed on the page \"SQL over files\" (docs/reference/sql.md).";
 
 /// The hint for an overflow. Columns of dates are compared with those of timestamps in nanoseconds.
 const CAST_WIDER_HINT: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a column of timestamps \
@@ -378,6 +377,74 @@ fn use_sql_type_names(text: &str) -> String {
         rest = &after[next..];
     }
     named
+}
+
+const PG_CATALOG: &str = "pg_catalog";
+const DESCRIPTIONS: &str = "Use the tools list_tables and get_schema, which return the descriptions.";
+
+/// Names of relations or functions, and what to use in their place.
+type Advice = &'static [(&'static [&'static str], &'static str)];
+
+/// For relations other than those of tables.
+const RELATIONS: Advice = &[
+    (&["pg_attribute", "pg_attrdef", "pg_type", "pg_enum", "pg_stats"], "Use information_schema.columns."),
+    (&["pg_namespace"], "Use information_schema.schemata."),
+    (
+        &["pg_index", "pg_indexes", "pg_constraint", "pg_trigger", "pg_rules", "pg_policies", "pg_sequences"],
+        "There are no keys, indexes, triggers, rules, policies and sequences; information_schema.tables has the tables.",
+    ),
+    (&["pg_description", "pg_shdescription"], DESCRIPTIONS),
+    (&["pg_stat_user_tables", "pg_stat_all_tables"], "Use the tool list_tables, which returns numbers of rows."),
+    (&["pg_settings"], "Use SELECT current_setting('name')."),
+    (&["pg_database"], "Use SELECT current_database(), or the tool list_databases."),
+    (&["pg_roles", "pg_user", "pg_authid", "pg_auth_members"], "Use SELECT current_user."),
+    (&["pg_proc", "pg_operator", "pg_aggregate", "pg_cast"], FUNCTIONS_HINT),
+];
+const TABLES: &str = "Use information_schema.tables, or information_schema.columns for columns.";
+
+const FUNCTIONS: Advice = &[
+    (
+        &[
+            "has_any_column_privilege",
+            "has_schema_privilege",
+            "has_table_privilege",
+            "pg_table_is_visible",
+            "to_regclass",
+        ],
+        "Use information_schema.tables, which has the tables that you may read.",
+    ),
+    (&["has_column_privilege"], "Use information_schema.columns, which has the columns that you may read."),
+    (&["format_type", "to_regtype", "pg_type_is_visible"], "Use data_type of information_schema.columns."),
+    (&["to_regnamespace"], "Use information_schema.schemata."),
+    (&["obj_description", "col_description", "shobj_description"], DESCRIPTIONS),
+    (
+        &["pg_database_size", "pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"],
+        "The size on disk is not available; use the tool list_tables, or SELECT count(*).",
+    ),
+];
+
+fn find(name: &str, all: Advice) -> Option<&'static str> {
+    all.iter().find(|(names, _)| names.contains(&name)).map(|(_, advice)| *advice)
+}
+
+/// The error for `reference`, for which there is no table: `error`, or the advice for a catalog that is not there.
+pub(crate) fn advise_catalog(reference: &TableReference, error: Error) -> Error {
+    let name = reference.table().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let is_catalog = match reference.schema() {
+        Some(schema) => schema.eq_ignore_ascii_case(PG_CATALOG),
+        None => name.starts_with("pg_"),
+    };
+    if error.kind() != ErrorKind::NotFound || !is_catalog {
+        return error;
+    }
+    Error::new(ErrorKind::NotFound, format!("{PG_CATALOG}.{name} is not there"))
+        .with_hint(find(name, RELATIONS).unwrap_or(TABLES))
+}
+
+/// What to use in place of the function `name` of the catalogs.
+fn catalog_function_advice(name: &str) -> Option<&'static str> {
+    find(&name.to_lowercase(), FUNCTIONS)
 }
 
 #[cfg(test)]

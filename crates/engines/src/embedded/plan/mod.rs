@@ -1,58 +1,63 @@
-//! Planning: from a statement to a plan that is ready to run.
+//! Planning: from a statement to a plan that is ready to run, with its text and its estimates before execution.
+//!
+//! A plan runs on the principal's worker pool and sends its batches through a short channel. If the reader pauses, the
+//! query pauses: the channel is full and the operators wait. If the reader is dropped, the job is cancelled or the
+//! engine shuts down, the stream is dropped, and with it every task that DataFusion started for it.
 
-mod absent_catalogs;
 mod cancellation;
 mod errors;
-mod explain;
+mod function_costs;
 mod functions;
 mod identifiers;
-mod number_parameters;
+mod parameters;
 mod plan_size;
-mod query_cancellation;
-mod repeated_rows;
-mod run;
 mod scope;
 mod session;
-mod settings;
 mod spilling_sort;
-mod system_catalogs;
-mod table_count;
-mod tables;
 mod text_comparisons;
-mod text_parameters;
 mod union_constants;
 mod windows;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ScalarValue, TableReference};
 use datafusion::config::ConfigNonZeroUsize;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execution_plan::EmissionType;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable, execute_stream};
 use datafusion::prelude::SQLOptions;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use datafusion::sql::sqlparser::ast;
-use tidegate_core::Error;
-use tidegate_query::{Plan, QueryRows};
+use futures::{FutureExt, StreamExt};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{BatchSender, Plan, QueryRows, batch_bytes, batch_channel};
 use tidegate_runtime::Job;
+use tidegate_runtime::event::QueryStep;
 use tidegate_sql::{Parameter, Statement};
+use tokio::sync::oneshot;
 
-use crate::embedded::query_load::LoadShare;
-use crate::embedded::worker_pools::WorkerPool;
+use super::decode_budget::PAUSE_MAX;
+use super::files::CHANGED_WHILE_READ;
+use super::query_cancellation::QueryCancellation;
+use super::query_load::LoadShare;
+use super::row_bytes::RowsTooWide;
+use super::scan::{find_cause, is_retryable};
+use super::worker_pools::WorkerPool;
 
 pub use session::{EngineFunction, FunctionKind};
 
-pub(crate) use absent_catalogs::advise_catalog;
-pub(crate) use errors::to_core_error;
-pub(crate) use query_cancellation::{QueryCancellation, session_reader, with_cancellation};
-pub(crate) use scope::{CATALOG, StatementScope};
-pub(crate) use session::{SessionFactory, StatementSession};
-pub(crate) use system_catalogs::SystemCatalogs;
-pub(crate) use tables::SnapshotTables;
+pub(crate) use errors::{advise_catalog, to_core_error};
+pub(crate) use scope::{CATALOG, SnapshotTables, StatementScope, SystemCatalogs};
+pub(crate) use session::{SessionFactory, StatementSession, with_cancellation};
 
 pub(crate) struct EmbeddedPlan {
     pool: WorkerPool,
@@ -119,14 +124,14 @@ pub(crate) async fn build_plan(
     let database = scope.database().clone();
     let failed = |error: DataFusionError| to_core_error(&error, &database);
     let load_share = session.engine().query_load().add(query_cancellation.reader());
-    settings::configure_session(&mut session, &logical, load_share).map_err(failed)?;
+    session::configure_session(&mut session, &logical, load_share).map_err(failed)?;
     let sorted = union_constants::hide_union_constants(&logical).map_err(failed)?;
     let physical = session.query_planner().create_physical_plan(&sorted, &*session).await.map_err(failed)?;
     let explained = ExplainedPlan { physical: physical.clone(), member_queries: scope.member_queries(&physical) };
     Ok(EmbeddedPlan {
         schema: tidegate_pgsql::output_schema(&physical.schema()),
-        estimated_rows: explain::estimated_rows(physical.as_ref()),
-        estimated_bytes: explain::estimated_bytes(&physical),
+        estimated_rows: estimated_rows(physical.as_ref()),
+        estimated_bytes: estimated_bytes(&physical),
         is_pipeline_breaking: physical.pipeline_behavior() == EmissionType::Final,
         physical: prepare_execution(physical, &session, &query_cancellation, load_share).map_err(failed)?,
         logical,
@@ -174,7 +179,7 @@ async fn create_logical_plan(
         .verify_plan(&logical)
         .map_err(failed)?;
     let values: Vec<ScalarValue> = statement.parameters().iter().map(to_scalar).collect();
-    let logical = number_parameters::bind_numbers(logical, &values).map_err(failed)?;
+    let logical = parameters::bind_numbers(logical, &values).map_err(failed)?;
     let logical = logical.with_param_values(values).map_err(failed)?;
     text_comparisons::check_text_comparisons(&logical).map_err(failed)?;
     Ok(logical)
@@ -198,8 +203,8 @@ fn resolve_names(
     scope: &dyn StatementScope,
 ) -> Result<DataFusionStatement, Error> {
     let mut ast = parsed_statement(statement)?.clone();
-    table_count::check_table_count(&ast)?;
-    text_parameters::bind_texts(&mut ast, statement.parameters());
+    plan_size::check_table_count(&ast)?;
+    parameters::bind_texts(&mut ast, statement.parameters());
     let mut columns = Vec::new();
     for reference in find_tables(statement, session, |reference| scope.has_no_table(reference), scope.database())? {
         let schema = scope.columns(&reference).map_err(|error| advise_catalog(&reference, error))?;
@@ -249,7 +254,7 @@ fn prepare_execution(
     query_cancellation: &QueryCancellation,
     load_share: LoadShare,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-    let plan = settings::replace_large_top_k(physical, load_share)?;
+    let plan = session::replace_large_top_k(physical, load_share)?;
     let plan = spilling_sort::bound_sorts(plan, session.engine().sort_share())?;
     cancellation::add_cancellation(plan, query_cancellation, session.config().batch_size())
 }
@@ -304,10 +309,209 @@ impl Plan for EmbeddedPlan {
 
     async fn explain(&self) -> Result<String, Error> {
         let ExplainedPlan { physical, member_queries } = &self.explained;
-        Ok(explain::format_plan(&self.logical, physical.as_ref(), member_queries))
+        Ok(format_plan(&self.logical, physical.as_ref(), member_queries))
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {
-        Ok(run::start_query(*self, job).await)
+        Ok(start_query(*self, job).await)
     }
+}
+
+/// Maximum number of bytes of a batch that is sent. Larger batches are split.
+const PIECE_BYTES_MAX: usize = 4 << 20;
+
+/// Maximum number of times that a statement restarts because of changed files.
+const REPLANS_MAX: usize = 8;
+/// Maximum number of times that it restarts because of column corrections, each of which is new.
+const CORRECTIONS_MAX: usize = 64;
+
+/// Starts `plan`. It ends early when `job` is cancelled or the rows are dropped. Returns with the first rows, because
+/// the columns are final only then.
+async fn start_query(plan: EmbeddedPlan, job: &Arc<Job>) -> QueryRows {
+    let cancellation = job.cancellation();
+    let planned_schema = plan.schema.clone();
+    let (begun, beginning) = oneshot::channel();
+    let stops_the_query = plan.cancellation.token().clone().drop_guard();
+    let (sender, batches) = batch_channel(cancellation.clone(), stops_the_query);
+    plan.cancellation.set_job(job.clone());
+    let worker_pool = plan.pool.clone();
+    worker_pool.spawn(async move {
+        let token = plan.cancellation.token().clone();
+        let work = AssertUnwindSafe(run_with_retries(plan, sender.clone(), begun)).catch_unwind();
+        let outcome = tokio::select! {
+            biased;
+            () = token.cancelled() => None,
+            () = cancellation.cancelled() => None,
+            outcome = work => Some(outcome),
+        };
+        // Stops expressions that are being evaluated on other threads.
+        token.cancel();
+        let error = match outcome {
+            None => return,
+            Some(Ok(Ok(()))) => return sender.complete(),
+            Some(Ok(Err(error))) => error,
+            Some(Err(panic)) => Error::internal(format!("a query panicked: {}", panic_message(&*panic))),
+        };
+        sender.fail(error).await;
+    });
+    // Without a first batch, an error follows, or the reader is gone.
+    let schema = beginning.await.unwrap_or(planned_schema);
+    QueryRows::new(schema, batches)
+}
+
+/// Runs the plan until it ends or the reader is gone. Before the first batch is sent, it restarts with shorter batches
+/// if rows are too wide, and with a new plan if files changed or a column was corrected.
+async fn run_with_retries(
+    mut plan: EmbeddedPlan,
+    batches: BatchSender,
+    begun: oneshot::Sender<SchemaRef>,
+) -> Result<(), Error> {
+    let database = plan.database.clone();
+    let failed = |error: DataFusionError| errors::to_core_error(&error, &database);
+    let mut begun = Some(begun);
+    let mut planned_again = 0;
+    loop {
+        let Err(error) = run_once(&plan, &batches, &mut begun).await else { return Ok(()) };
+        let is_corrected = is_retryable(&error);
+        let is_outdated = is_corrected || error.to_string().contains(CHANGED_WHILE_READ);
+        let replans_max = if is_corrected { CORRECTIONS_MAX } else { REPLANS_MAX };
+        let may_plan_again = plan.source.is_some() && planned_again < replans_max;
+        if is_outdated && may_plan_again && !plan.cancellation.has_sent_rows() {
+            planned_again += 1;
+            report_step(&plan, QueryStep::Retried { reason: "its files changed, or a column was corrected" });
+            plan.replan().await?;
+            continue;
+        }
+        let batch_rows = plan.session.config().batch_size();
+        match find_cause::<RowsTooWide>(&error) {
+            Some(too_wide) if batch_rows > 1 && !plan.cancellation.has_sent_rows() => {
+                plan.shorten_batches(too_wide.batch_rows(batch_rows)).await.map_err(failed)?;
+            }
+            _ => return Err(failed(error)),
+        }
+    }
+}
+
+/// Runs the plan once, until it ends or the reader is gone.
+async fn run_once(
+    plan: &EmbeddedPlan,
+    batches: &BatchSender,
+    begun: &mut Option<oneshot::Sender<SchemaRef>>,
+) -> Result<(), DataFusionError> {
+    // The receiver may be gone.
+    let mut begin = || {
+        if let Some(begun) = begun.take() {
+            let _ = begun.send(plan.schema.clone());
+        }
+    };
+    let mut stream = execute_stream(plan.physical.clone(), plan.session.task_context())?;
+    while let Some(batch) = stream.next().await {
+        if !plan.cancellation.has_sent_rows() {
+            report_spills(plan);
+        }
+        for piece in split_batch(&with_output_schema(plan, &batch?)?) {
+            begin();
+            let reader = plan.cancellation.reader();
+            reader.begin();
+            let slot = tokio::select! {
+                biased;
+                slot = batches.reserve() => slot,
+                () = reader.stopped() => return Err(unread_answer_error()),
+            };
+            reader.end();
+            let Some(slot) = slot else { return Ok(()) };
+            plan.cancellation.mark_rows_sent();
+            slot.send(Ok(piece));
+        }
+    }
+    begin();
+    Ok(())
+}
+
+fn unread_answer_error() -> DataFusionError {
+    let seconds = PAUSE_MAX.as_secs();
+    let message = format!("the answer was not read for {seconds} s while other queries waited for its memory");
+    let error = Error::new(ErrorKind::Unavailable, message);
+    DataFusionError::External(Box::new(error.with_hint("Read the answer without pauses, or request fewer rows.")))
+}
+
+fn report_step(plan: &EmbeddedPlan, step: QueryStep<'_>) {
+    if let Some(job) = plan.cancellation.job() {
+        job.report_step(step);
+    }
+}
+
+/// Reports what operators wrote to disk before the first row; sorts and aggregations have read all their input then.
+fn report_spills(plan: &EmbeddedPlan) {
+    let (mut files, mut bytes) = (0, 0);
+    let mut operators = vec![&plan.physical];
+    while let Some(operator) = operators.pop() {
+        if let Some(metrics) = operator.metrics() {
+            files += metrics.spill_count().unwrap_or_default();
+            bytes += metrics.spilled_bytes().unwrap_or_default();
+        }
+        operators.extend(operator.children());
+    }
+    if files > 0 {
+        report_step(plan, QueryStep::Spilled { files, bytes });
+    }
+}
+
+fn with_output_schema(plan: &EmbeddedPlan, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns().to_vec();
+    Ok(RecordBatch::try_new_with_options(plan.schema.clone(), columns, &options)?)
+}
+
+fn split_batch(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
+    let rows = batch.num_rows();
+    let count = batch_bytes(batch).div_ceil(PIECE_BYTES_MAX).clamp(1, rows.max(1));
+    let piece_rows = rows.div_ceil(count).max(1);
+    (0..rows).step_by(piece_rows).map(move |start| batch.slice(start, piece_rows.min(rows - start)))
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
+}
+
+/// Maximum number of characters of a plan's text. Plans over many files are long.
+const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
+
+/// The queries sent to other databases, then the logical and the physical plan, indented. Files appear with their
+/// location in the database.
+fn format_plan(logical: &LogicalPlan, physical: &dyn ExecutionPlan, member_queries: &[String]) -> String {
+    let member_queries = match member_queries {
+        [] => String::new(),
+        queries => format!("Queries sent to the databases:\n  {}\n\n", queries.join("\n  ")),
+    };
+    let text = format!(
+        "{member_queries}Logical plan:\n{}\n\nPhysical plan:\n{}",
+        logical.display_indent(),
+        displayable(physical).indent(false)
+    );
+    match text.char_indices().nth(EXPLAIN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}\n… (cut off)", &text[..end]),
+        None => text.trim_end().to_owned(),
+    }
+}
+
+pub(crate) fn estimated_rows(physical: &dyn ExecutionPlan) -> Option<u64> {
+    let statistics = StatisticsContext::new().compute(physical, &StatisticsArgs::new()).ok()?;
+    statistics.num_rows.get_value().and_then(|rows| u64::try_from(*rows).ok())
+}
+
+pub(crate) fn estimated_bytes(physical: &std::sync::Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let mut bytes = None;
+    let walked = physical.apply(|node| {
+        if let Some(scan) = node.downcast_ref::<DataSourceExec>()
+            && let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>()
+        {
+            let files = config.file_groups.iter().flat_map(FileGroup::iter);
+            *bytes.get_or_insert(0) += files.map(|file| file.effective_size()).sum::<u64>();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.ok()?;
+    bytes
 }

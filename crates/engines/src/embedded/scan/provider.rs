@@ -33,7 +33,7 @@ use super::file_sources::{IsolatedParquetSource, ReaderSource};
 use super::footer::ParquetFooterFactory;
 use super::parquet_values::ParquetValues;
 use crate::embedded::files::{ContentFormat, FileSnapshots, FileTable};
-use crate::embedded::plan::session_reader;
+use crate::embedded::query_cancellation::session_reader;
 
 /// The URL prefix of file locations. The store of the query's snapshot is registered for it, in place of the local file
 /// system.

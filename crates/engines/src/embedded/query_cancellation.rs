@@ -14,9 +14,8 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_runtime::Job;
 use tokio_util::sync::CancellationToken;
 
-use super::session::StatementSession;
-use crate::embedded::decode_budget::ReaderPause;
-use crate::embedded::engine::shutdown_error;
+use super::decode_budget::ReaderPause;
+use super::engine::shutdown_error;
 
 /// Cancellation of a query, whether rows of it were sent, and whether its reader pauses.
 #[derive(Debug, Clone)]
@@ -96,16 +95,6 @@ impl Hash for QueryCancellation {
     }
 }
 
-/// `session`, whose functions stop when `cancellation` is cancelled, also during planning, which evaluates calls with
-/// constant arguments.
-pub(crate) fn with_cancellation(
-    mut session: StatementSession,
-    query_cancellation: &QueryCancellation,
-) -> StatementSession {
-    session.config_mut().options_mut().extensions.insert(CancellationExtension(query_cancellation.clone()));
-    session
-}
-
 /// The reader of the query of `session`. `None` if a statement is only described.
 pub(crate) fn session_reader(session: &dyn Session) -> Option<Arc<ReaderPause>> {
     session.config_options().extensions.get::<CancellationExtension>().map(|watch| watch.0.reader.clone())
@@ -121,7 +110,7 @@ pub(super) fn check_function_cancelled(args: &ScalarFunctionArgs) -> Result<()> 
 }
 
 #[derive(Debug)]
-struct CancellationExtension(QueryCancellation);
+pub(super) struct CancellationExtension(pub(super) QueryCancellation);
 
 impl ConfigExtension for CancellationExtension {
     const PREFIX: &'static str = "watch";

@@ -3,18 +3,16 @@
 //! The result of a function does not count against the memory of a query, so `repeat('x', 2000000000)` or `range(1,
 //! 1000000000)` could use all memory of the machine. And a function cannot be interrupted: `levenshtein` of two texts
 //! of a million letters would occupy a thread for half an hour.
-
-mod argument_sizes;
-mod concat;
-mod pattern_cost;
-mod result_bytes;
-mod steps;
-mod trial_search;
+//!
+//! Functions that search for all matches of a pattern are measured. One search is linear in the length of the text,
+//! but there may be as many searches as the text has letters. The total time cannot be predicted. So for long texts
+//! the search is run first, and stops after the steps of one evaluation.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use datafusion::arrow::array::Array;
-use datafusion::arrow::compute::concat as concat_arrays;
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::compute::{cast, concat as concat_arrays};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
@@ -26,16 +24,17 @@ use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ExpressionPlacement, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
+    BinaryExpr, ColumnarValue, Documentation, Expr, ExpressionPlacement, LogicalPlan, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping, Volatility,
 };
+use regex::Regex;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_pgsql::rewrite_named;
 
-use self::trial_search::measure_searches;
 use super::errors::{VALUES_HINT, WORK_HINT};
-use super::query_cancellation::{check_function_cancelled, session_cancellation};
+use super::function_costs::{self, argument_bytes, row_count, text_sizes};
 use super::windows;
+use crate::embedded::query_cancellation::{check_function_cancelled, session_cancellation};
 
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
 /// Maximum number of steps of one evaluation. A step takes about a nanosecond.
@@ -69,11 +68,11 @@ pub(crate) fn limit_plan(plan: LogicalPlan, session: &SessionState) -> Result<Lo
                 function.map(|fun| Expr::from(WindowFunction { fun, ..(**call).clone() }))
             }
             Expr::Like(Like { negated: false, ref expr, ref pattern, escape_char: None, case_insensitive: false })
-                if pattern_cost::has_costly_pattern(&expression) =>
+                if function_costs::has_costly_pattern(&expression) =>
             {
                 text_like.map(|function| function.call(vec![(**expr).clone(), (**pattern).clone()]))
             }
-            ref other => concat::bound_concat(other),
+            ref other => bound_concat(other),
         };
         Ok(bounded.map_or_else(|| Transformed::no(expression), Transformed::yes))
     };
@@ -98,10 +97,10 @@ fn bound_call(mut call: ScalarFunction) -> Transformed<Expr> {
 /// The estimates for a function whose result or work may be much larger than its arguments.
 fn cost_estimates(name: &str) -> (Option<EstimateBytes>, Option<EstimateSteps>) {
     match name {
-        "repeat" | "array_repeat" => (Some(result_bytes::repeat_bytes), None),
-        "lpad" | "rpad" => (Some(result_bytes::pad_bytes), None),
-        "range" | "generate_series" => (Some(result_bytes::range_bytes), None),
-        "replace" => (Some(result_bytes::replace_bytes), None),
+        "repeat" | "array_repeat" => (Some(function_costs::repeat_bytes), None),
+        "lpad" | "rpad" => (Some(function_costs::pad_bytes), None),
+        "range" | "generate_series" => (Some(function_costs::range_bytes), None),
+        "replace" => (Some(function_costs::replace_bytes), None),
         "regexp_like"
         | "regexp_match"
         | "regexp_matches*"
@@ -109,26 +108,28 @@ fn cost_estimates(name: &str) -> (Option<EstimateBytes>, Option<EstimateSteps>) 
         | "regexp_split_to_table*"
         | "regexp_substr"
         | "regex_match*"
-        | "regex_imatch*" => (None, Some(pattern_cost::regex_steps)),
+        | "regex_imatch*" => (None, Some(function_costs::regex_steps)),
         // (text, pattern, to, flags): replaces all places only with the flag `g`.
-        "regexp_replace" => (Some(result_bytes::replace_bytes), Some(|args| measure_searches(args, 3, true))),
+        "regexp_replace" => (Some(function_costs::replace_bytes), Some(|args| measure_searches(args, 3, true))),
         // (text, pattern, start, flags)
         "regexp_count" => (None, Some(|args| measure_searches(args, 3, false))),
         // (text, pattern, start, n, flags, group)
         "regexp_instr" => (None, Some(|args| measure_searches(args, 4, false))),
         "concat" | "array_concat" | "array_append" | "array_prepend" | "array_union" | "arrays_zip" | "make_array"
-        | "struct" | "named_struct" | "map" | "encode" => (Some(result_bytes::concat_bytes), None),
-        "concat_ws" => (Some(result_bytes::concat_ws_bytes), None),
-        "array_to_string" => (Some(result_bytes::array_to_string_bytes), None),
-        "to_char" => (Some(result_bytes::to_char_bytes), None),
+        | "struct" | "named_struct" | "map" | "encode" => (Some(function_costs::concat_bytes), None),
+        "concat_ws" => (Some(function_costs::concat_ws_bytes), None),
+        "array_to_string" => (Some(function_costs::array_to_string_bytes), None),
+        "to_char" => (Some(function_costs::to_char_bytes), None),
         // Each letter of one text is compared with each of the other, in two steps.
-        "levenshtein" => (None, Some(|args| steps::text_product_steps(args, 2.0))),
+        "levenshtein" => (None, Some(|args| function_costs::text_product_steps(args, 2.0))),
         // Each letter of the text is searched for in the letters; the part of a pattern after a `%` is compared at each
         // position of the text.
-        "btrim" | "ltrim" | "rtrim" | "text_like*" => (None, Some(|args| steps::text_product_steps(args, 1.0))),
-        "strpos" => (None, Some(steps::strpos_steps)),
-        "array_has_all" => (None, Some(steps::array_has_all_steps)),
-        "array_has_any" => (None, Some(steps::array_has_any_steps)),
+        "btrim" | "ltrim" | "rtrim" | "text_like*" => {
+            (None, Some(|args| function_costs::text_product_steps(args, 1.0)))
+        }
+        "strpos" => (None, Some(function_costs::strpos_steps)),
+        "array_has_all" => (None, Some(function_costs::array_has_all_steps)),
+        "array_has_any" => (None, Some(function_costs::array_has_any_steps)),
         _ => (None, None),
     }
 }
@@ -255,7 +256,7 @@ impl ScalarUDFImpl for BoundedFunction {
                 call.func = Arc::new(ScalarUDF::new_from_impl(self.clone()));
                 ExprSimplifyResult::Simplified(Expr::ScalarFunction(call))
             }
-            operator if pattern_cost::has_costly_pattern(&operator) || concat::bound_concat(&operator).is_some() => {
+            operator if function_costs::has_costly_pattern(&operator) || bound_concat(&operator).is_some() => {
                 ExprSimplifyResult::Original(args)
             }
             other => ExprSimplifyResult::Simplified(other),
@@ -265,4 +266,87 @@ impl ScalarUDFImpl for BoundedFunction {
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
         self.inner.conditional_arguments(args)
     }
+}
+
+/// Maximum number of bytes of all results of `||` in a batch.
+const JOINED_BYTES_MAX: f64 = (256 << 20) as f64;
+
+/// `expr` with a limit, if it is a concatenation that needs one. A literal only adds its own length.
+fn bound_concat(expr: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) = expr else { return None };
+    if matches!(**left, Expr::Literal(..)) || matches!(**right, Expr::Literal(..)) {
+        return None;
+    }
+    let joined = BoundedConcat { signature: Signature::any(1, Volatility::Immutable) };
+    Some(ScalarUDF::new_from_impl(joined).call(vec![expr.clone()]))
+}
+
+/// The result of `||`. It is refused if it is too long, after it is computed: each `||` may double the length.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct BoundedConcat {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for BoundedConcat {
+    tidegate_pgsql::name_and_signature!("joined");
+
+    #[allow(deprecated, reason = "it must read what the operator says")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(ToString::to_string).collect())
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        types.first().cloned().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let joined = args.args.pop().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))?;
+        // A constant result is repeated only where it is used.
+        if argument_bytes(&joined, 1) > JOINED_BYTES_MAX {
+            return Err(result_too_large_error("||", JOINED_BYTES_MAX));
+        }
+        Ok(joined)
+    }
+}
+
+/// The nanoseconds that a search for all matches takes, for texts that are long enough to matter. With `needs_flag_g`,
+/// there is only one match without the flag `g`.
+fn measure_searches(args: &ScalarFunctionArgs, flags_position: usize, needs_flag_g: bool) -> Option<Vec<f64>> {
+    let (lengths, rows) = (text_sizes(args, 0)?, row_count(args));
+    let one_search = function_costs::regex_steps(args)?;
+    let is_long = |row: usize| lengths.at(row) * lengths.at(row) > FUNCTION_STEPS_MAX;
+    if one_search.iter().any(|steps| *steps > FUNCTION_STEPS_MAX) || !(0..rows).any(is_long) {
+        return Some(one_search);
+    }
+    let column = |position: usize| cast(&args.args.get(position)?.to_array(rows).ok()?, &DataType::Utf8).ok();
+    let (all_texts, patterns, flags) = (column(0)?, column(1)?, column(flags_position));
+    let (all_texts, patterns) = (all_texts.as_string::<i32>(), patterns.as_string::<i32>());
+    let steps = |row: usize| {
+        let flags = flags.as_ref().map_or("", |flags| flags.as_string::<i32>().value(row));
+        if !is_long(row) || (needs_flag_g && !flags.contains('g')) {
+            return 0.0;
+        }
+        let flags = flags.replace('g', "");
+        let pattern = patterns.value(row);
+        let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+        // The function itself refuses an invalid pattern.
+        Regex::new(&pattern).map_or(0.0, |pattern| time_all_matches(&pattern, all_texts.value(row)))
+    };
+    let mut measured = Vec::with_capacity(rows);
+    while measured.len() < rows && measured.last().is_none_or(|steps| *steps <= FUNCTION_STEPS_MAX) {
+        measured.push(steps(measured.len()));
+    }
+    Some(measured)
+}
+
+fn time_all_matches(pattern: &Regex, text: &str) -> f64 {
+    let start = Instant::now();
+    let nanoseconds = || start.elapsed().as_nanos() as f64;
+    let mut matches = pattern.find_iter(text);
+    while matches.next().is_some() && nanoseconds() <= FUNCTION_STEPS_MAX {}
+    nanoseconds()
 }

@@ -1,16 +1,51 @@
-//! Numbers as parameters beside a `real` or a `numeric`: PostgreSQL infers this type for them.
+//! The types of parameters, as PostgreSQL infers them from the values beside them.
 //!
-//! A fraction that is bound as a double would differ from each `real`, because it has more digits, and so would an integer
-//! with many digits. Beside a `numeric` it would make all its values doubles, which no file and no other engine can look for.
+//! Texts are like untyped literals. The type of a placeholder is not known when operators are resolved. A text that is
+//! bound after that would be compared with a timestamp in nanoseconds, which reach from 1677 to 2262 only.
+//!
+//! Numbers beside a `real` or a `numeric` have this type. A fraction that is bound as a double would differ from each
+//! `real`, because it has more digits, and so would an integer with many digits. Beside a `numeric` it would make all
+//! its values doubles, which no file and no other engine can look for.
+
+use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{self, Statement, Value, VisitMut, VisitorMut};
 use tidegate_pgsql::rewrite_named;
+use tidegate_sql::Parameter;
 
-use super::text_parameters::position;
+/// Replaces the placeholders of texts by literals.
+pub(super) fn bind_texts(statement: &mut Statement, parameters: &[Parameter]) {
+    if parameters.iter().any(|parameter| matches!(parameter, Parameter::Text(_))) {
+        // The visitor never stops early.
+        let _ = VisitMut::visit(statement, &mut TextBinder(parameters));
+    }
+}
+
+struct TextBinder<'a>(&'a [Parameter]);
+
+impl VisitorMut for TextBinder<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Value(value) = expr
+            && let Value::Placeholder(name) = &value.value
+            && let Some(Parameter::Text(text)) = position(name).and_then(|position| self.0.get(position))
+        {
+            value.value = Value::SingleQuotedString(text.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The position of the placeholder `$1` is 0.
+pub(super) fn position(name: &str) -> Option<usize> {
+    name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
 
 /// Replaces the placeholders of numbers whose type the planner has inferred as `real` or `numeric`.
 pub(super) fn bind_numbers(plan: LogicalPlan, values: &[ScalarValue]) -> Result<LogicalPlan> {
