@@ -22,8 +22,7 @@ use datafusion::arrow::ipc::reader::{read_dictionary, read_record_batch};
 use datafusion::arrow::ipc::{self, Block, Message, root_as_footer, root_as_message};
 use lz4_flex::frame::FrameDecoder;
 
-use super::files_object_store::CHANGED_WHILE_READ;
-use super::path_sandbox::io_error_reason;
+use super::path_sandbox::{CHANGED_WHILE_READ, io_error_reason};
 use super::probe::{ContentFormat, strip_error_kind};
 
 /// The first and last bytes of a file with a footer.

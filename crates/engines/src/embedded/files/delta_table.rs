@@ -16,15 +16,13 @@ use tidegate_delta::{ColumnMapping, DeletedRows, DeltaError, TableLog, TableVers
 
 use super::file_kind::Compression;
 use super::file_version::{FileVersion, PathVersion};
-use super::local_file_system::is_local;
 use super::names::NameRequest;
 use super::path_sandbox::{PathSandbox, io_error_reason};
 use super::probe::{ContentFormat, FileProfile, catch_reader_panic};
 use super::snapshot::{FileWithProfile, NamedTable, ProbeResult};
 use super::source_tables::{as_view, first_value};
-use super::table::{FileTable, RecentRows, TableFile};
-use super::table_builder::{average, file_statistics, object_meta, version_of};
-use super::walk::DataFile;
+use super::table::{FileTable, RecentRows, TableFile, average, file_statistics, object_meta, version_of};
+use super::walk::{DataFile, is_local};
 
 /// Parquet footers that are read, as a multiple of the text files that are.
 const FOOTERS_PER_FILE: usize = 16;

@@ -3,23 +3,28 @@
 //! - A file at the top of a path is a table.
 //! - A folder whose data files have one format is one table if probing shows that they have the same columns, or that
 //!   one file has the columns of all others. Otherwise, and if the formats differ, each file is a separate table
-//!   `folder.file`. So is the only file of a folder, unless it is called `part-…`; statements may also use the name of the
-//!   folder, because another file can make it that of the table. The option `one_table` overrides this rule.
-//! - A folder with subfolders named `key=value` is one table with all files below it, and the keys are columns. The
-//!   same applies to the top of a path with such folders, or with only files named `part-…`, as Spark and others write
-//!   them.
-//! - The log files of a folder are tables as their rotation says: `access.log`, `access.log.1` and `access.log.2.gz` are
-//!   one table, from the oldest to the newest.
-//! - A folder with a Delta log is one table with the files of its newest version, whatever else is in it. Folders of other
-//!   formats with bookkeeping of their own cannot be read.
+//!   `folder.file`. So is the only file of a folder, unless it is called `part-…`; statements may also use the name
+//!   of the folder, because another file can make it that of the table. The option `one_table` overrides this rule.
+//! - A folder with subfolders named `key=value` (Hive partitions) is one table with all files below it, and the keys
+//!   are columns. The same applies to the top of a path with such folders, or with only files named `part-…`, as
+//!   Spark and others write them.
+//! - The log files of a folder are tables as their rotation says: `access.log`, `access.log.1` and `access.log.2.gz`
+//!   are one table, from the oldest to the newest.
+//! - A folder with a Delta log is one table with the files of its newest version, whatever else is in it. Folders of
+//!   other formats with bookkeeping of their own cannot be read.
 //! - Other subfolders follow the same rules, with names such as `folder.inner`.
 //! - Names that begin with a dot, and folders whose names begin with an underscore, are skipped.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use percent_encoding::percent_decode_str;
+
 use super::delta_table::DeltaCandidate;
-use super::file_kind::{FileKind, NamedFormat};
+use super::file_kind::{FileKind, NamedFormat, take_logs};
 use super::file_version::PathVersion;
-use super::partitions::parse_partition;
-use super::rotated_logs::take_logs;
 use super::skipped_files::SkippedFiles;
 use super::walk::{DataFile, DataFolder, FolderLink};
 
@@ -236,5 +241,88 @@ fn collect_files(
         let mut partitions = within.clone();
         partitions.extend(parse_partition(&inner.name));
         collect_files(inner, &partitions, files, folders, unread);
+    }
+}
+
+const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Splits a folder name into key and value. `None` if the folder is not a partition.
+fn parse_partition(folder_name: &str) -> Option<(String, Option<String>)> {
+    let (key, value) = folder_name.split_once('=')?;
+    if key.is_empty() {
+        return None;
+    }
+    let value = (value != NULL_VALUE).then(|| unescape(value));
+    Some((unescape(key), value))
+}
+
+/// Decodes Hive's escapes: `%` and two hexadecimal digits.
+fn unescape(text: &str) -> String {
+    percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
+}
+
+/// The column for the `values` of one key: whole numbers, dates, or else text.
+pub(crate) fn partition_column<'a>(key: &str, values: impl Iterator<Item = &'a Option<String>> + Clone) -> FieldRef {
+    let present = || values.clone().flatten();
+    let data_type = if present().next().is_none() {
+        DataType::Utf8
+    } else if present().all(|value| is_whole_number(value)) {
+        DataType::Int64
+    } else if present().all(|value| is_date(value)) {
+        DataType::Date32
+    } else {
+        DataType::Utf8
+    };
+    Arc::new(Field::new(key, data_type, values.clone().any(Option::is_none)))
+}
+
+/// Digits with leading zeros are codes, not numbers.
+fn is_whole_number(value: &str) -> bool {
+    value.parse::<i64>().is_ok_and(|number| number.to_string() == value)
+}
+
+fn is_date(value: &str) -> bool {
+    let shape = value.len() == 10
+        && value.bytes().enumerate().all(|(index, byte)| match index {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    shape && matches!(ScalarValue::try_from_string(value.to_owned(), &DataType::Date32), Ok(date) if !date.is_null())
+}
+
+pub(crate) fn partition_value(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
+    let scalar = match value {
+        Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type),
+        None => ScalarValue::try_new_null(data_type),
+    };
+    scalar.map_err(|error| error.strip_backtrace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_called_key_value_are_partitions() {
+        let partition = |name| parse_partition(name);
+        assert_eq!(partition("year=2024"), Some(("year".to_owned(), Some("2024".to_owned()))));
+        assert_eq!(partition("city=S%C3%A3o%2FPaulo"), Some(("city".to_owned(), Some("São/Paulo".to_owned()))));
+        assert_eq!(partition("k=100%"), Some(("k".to_owned(), Some("100%".to_owned()))));
+        assert_eq!(partition("k=__HIVE_DEFAULT_PARTITION__"), Some(("k".to_owned(), None)));
+        assert_eq!(partition("plain"), None);
+        assert_eq!(partition("=x"), None);
+    }
+
+    #[test]
+    fn infers_partition_column_types() {
+        let type_of = |values: &[&str]| {
+            let values: Vec<Option<String>> = values.iter().map(|value| Some((*value).to_owned())).collect();
+            partition_column("k", values.iter()).data_type().clone()
+        };
+        assert_eq!(type_of(&["1", "20", "-3"]), DataType::Int64);
+        assert_eq!(type_of(&["01", "02"]), DataType::Utf8);
+        assert_eq!(type_of(&["2024-01-31", "2024-02-29"]), DataType::Date32);
+        assert_eq!(type_of(&["2024-02-30"]), DataType::Utf8);
+        assert_eq!(type_of(&["a", "1"]), DataType::Utf8);
     }
 }

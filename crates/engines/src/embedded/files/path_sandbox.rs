@@ -2,10 +2,30 @@
 //!
 //! A path is checked when it is found. After opening, the real path of the file is read from the operating system and
 //! checked again, so replacing a symbolic link in between has no effect.
+//!
+//! DataFusion opens files by their location in the database, in a read-only object store of one snapshot. A location
+//! that is not in the snapshot does not exist in this store, even if the file is on disk.
 
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use object_store::path::Path as Location;
+use object_store::{
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+use super::file_version::FileIdentity;
 
 /// The real paths that a database may read: folders with all their contents, and single files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +149,184 @@ fn path_of(file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
 #[cfg(not(unix))]
 fn path_of(_file: &File, believed: &Path) -> io::Result<Option<PathBuf>> {
     fs::canonicalize(believed).map(Some)
+}
+
+const STORE_NAME: &str = "files";
+/// How many files of a folder are compared with a file that was renamed.
+const RENAMED_ENTRIES_MAX: usize = 10_000;
+/// What object_store writes before the messages of this store.
+pub(crate) const STORE_ERROR_PREFIX: &str = "Generic files error: ";
+
+#[derive(Debug, Clone)]
+pub(crate) struct PinnedFile {
+    pub(crate) path: PathBuf,
+    /// The identity that the file must have. `None` for text files that were not probed.
+    pub(crate) identity: Option<FileIdentity>,
+    /// Whether the file is searched in its folder if another one has its name now, because logs are rotated.
+    pub(crate) may_be_renamed: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct FilesObjectStore {
+    pub(crate) sandbox: PathSandbox,
+    pub(crate) files: Arc<HashMap<Location, PinnedFile>>,
+    /// Keep the files of a [`TableSource`](super::TableSource) while a statement may read them.
+    #[expect(dead_code, reason = "they are kept, not used")]
+    pub(crate) leases: Arc<[Arc<dyn Any + Send + Sync>]>,
+}
+
+/// The error when another program writes or replaces a file during the query.
+pub(crate) const CHANGED_WHILE_READ: &str = "it changed while it was being read; retry";
+
+impl FilesObjectStore {
+    fn open(&self, location: &Location) -> Result<File> {
+        let failed = |reason: String| unreadable_error(location, &reason);
+        let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
+        match (self.sandbox.open(&stored.path), &stored.identity) {
+            (Ok(file), None) => Ok(file),
+            (Ok(file), Some(identity))
+                if identity.matches_file(&file).map_err(|error| failed(io_error_reason(&error)))? =>
+            {
+                Ok(file)
+            }
+            (Ok(_) | Err(OpenRefusal::Vanished), Some(identity)) if stored.may_be_renamed => {
+                let renamed = find_renamed(&self.sandbox, &stored.path, identity);
+                renamed.ok_or_else(|| failed(CHANGED_WHILE_READ.to_owned()))
+            }
+            // A file that is removed is planned without, if there is still a table.
+            (Ok(_) | Err(OpenRefusal::Vanished), _) => Err(failed(CHANGED_WHILE_READ.to_owned())),
+            (Err(refusal), _) => Err(failed(refusal.reason())),
+        }
+    }
+
+    fn get(&self, location: &Location, options: &GetOptions) -> Result<GetResult> {
+        let file = self.open(location)?;
+        let metadata = file.metadata().map_err(|error| unreadable_error(location, &io_error_reason(&error)))?;
+        let meta = ObjectMeta {
+            location: location.clone(),
+            last_modified: metadata.modified().unwrap_or(std::time::SystemTime::UNIX_EPOCH).into(),
+            size: metadata.len(),
+            e_tag: None,
+            version: None,
+        };
+        options.check_preconditions(&meta)?;
+        let range = match &options.range {
+            Some(range) => range.as_range(meta.size).map_err(|error| generic_error(error.to_string()))?,
+            None => 0..meta.size,
+        };
+        // The path is used only in messages, so it must not reveal a path of this machine.
+        let payload = GetResultPayload::File(file, PathBuf::from(location.as_ref()));
+        Ok(GetResult { payload, meta, range, attributes: Attributes::default() })
+    }
+
+    fn read_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let mut file = self.open(location)?;
+        let failed = |reason: String| unreadable_error(location, &reason);
+        let bytes = file.metadata().map_err(|error| failed(io_error_reason(&error)))?.len();
+        ranges.iter().map(|range| read_range(&mut file, bytes, range).map_err(failed)).collect()
+    }
+}
+
+/// The file that was at `path`, under another name of its folder; or else a copy of it that is at least as long, because
+/// some rotations copy the file and then truncate it.
+fn find_renamed(sandbox: &PathSandbox, path: &Path, identity: &FileIdentity) -> Option<File> {
+    let mut entries: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(path.parent()?).ok()?.take(RENAMED_ENTRIES_MAX).flatten() {
+        let other = entry.path();
+        if entry.metadata().is_ok_and(|metadata| metadata.is_file() && identity.is_same_file(&metadata))
+            && let Ok(file) = sandbox.open(&other)
+            && identity.matches_file(&file).is_ok_and(|matches| matches)
+        {
+            return Some(file);
+        }
+        entries.push(other);
+    }
+    let stem = path.file_stem()?.to_string_lossy().into_owned();
+    let has_stem = |other: &PathBuf| other.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&stem));
+    let candidates = entries.into_iter().filter(|other| other != path && has_stem(other));
+    candidates
+        .filter_map(|other| sandbox.open(&other).ok())
+        .find(|file| identity.is_copy(file).is_ok_and(|is_copy| is_copy))
+}
+
+/// The error is the reason why the range cannot be read.
+fn read_range(file: &mut File, file_bytes: u64, range: &Range<u64>) -> Result<Bytes, String> {
+    // A damaged footer may refer to any range. Check it before allocating memory.
+    if range.start > range.end || range.end > file_bytes {
+        return Err(format!("it is damaged: it refers to bytes {range:?} of {file_bytes}"));
+    }
+    let unreadable = |error: std::io::Error| io_error_reason(&error);
+    file.seek(SeekFrom::Start(range.start)).map_err(unreadable)?;
+    let length = usize::try_from(range.end - range.start).map_err(|error| error.to_string())?;
+    let mut buffer = vec![0; length];
+    file.read_exact(&mut buffer).map_err(unreadable)?;
+    Ok(buffer.into())
+}
+
+fn unreadable_error(location: &Location, reason: &str) -> Error {
+    generic_error(format!("the file {location} cannot be read: {reason}"))
+}
+
+fn generic_error(reason: String) -> Error {
+    Error::Generic { store: STORE_NAME, source: reason.into() }
+}
+
+fn read_only_error(operation: &str) -> Error {
+    Error::NotImplemented { operation: operation.to_owned(), implementer: STORE_NAME.to_owned() }
+}
+
+impl fmt::Debug for FilesObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FilesObjectStore({} files)", self.files.len())
+    }
+}
+
+impl fmt::Display for FilesObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(STORE_NAME)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FilesObjectStore {
+    async fn put_opts(&self, _: &Location, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        Err(read_only_error("put"))
+    }
+
+    async fn put_multipart_opts(&self, _: &Location, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        Err(read_only_error("put"))
+    }
+
+    async fn get_opts(&self, location: &Location, options: GetOptions) -> Result<GetResult> {
+        let (store, location) = (self.clone(), location.clone());
+        run_on_blocking_thread(move || store.get(&location, &options)).await
+    }
+
+    async fn get_ranges(&self, location: &Location, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let (store, location, ranges) = (self.clone(), location.clone(), ranges.to_vec());
+        run_on_blocking_thread(move || store.read_ranges(&location, &ranges)).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Location>>) -> BoxStream<'static, Result<Location>> {
+        locations.map(|_| Err(read_only_error("delete"))).boxed()
+    }
+
+    fn list(&self, _: Option<&Location>) -> BoxStream<'static, Result<ObjectMeta>> {
+        futures::stream::once(async { Err(read_only_error("list")) }).boxed()
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Location>) -> Result<ListResult> {
+        Err(read_only_error("list"))
+    }
+
+    async fn copy_opts(&self, _: &Location, _: &Location, _: CopyOptions) -> Result<()> {
+        Err(read_only_error("copy"))
+    }
+}
+
+/// Runs `work`, which waits for the disk, on a thread where it does not block queries.
+async fn run_on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(generic_error(error.to_string())))
 }
 
 #[cfg(all(test, unix))]

@@ -14,10 +14,8 @@ use tidegate_core::Error;
 use super::delta_table::DeltaFolders;
 use super::file_kind::NamedFormat;
 use super::file_version::FileVersion;
-use super::folder_scan::{FilesPath, FolderScan, ScanSummary, scan_paths};
 use super::glob::Glob;
 use super::layout::Layout;
-use super::limits::FileLimits;
 use super::log_table::LogDialect;
 use super::path_sandbox::PathSandbox;
 use super::probe::probe_file;
@@ -25,7 +23,7 @@ use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
 use super::source_tables::{SourceSnapshots, TableSource};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_options::TableDeclarations;
-use super::walk::{DataFile, Walker};
+use super::walk::{DataFile, FileLimits, FilesPath, FolderScan, ScanSummary, Walker, scan_paths};
 use crate::embedded::engine::Engine;
 
 /// Minimum pause between scans, as a multiple of the duration of the last scan.

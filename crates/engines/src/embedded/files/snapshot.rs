@@ -1,27 +1,24 @@
-//! The tables of a database at one moment, built from a layout; immutable.
+//! The tables of a database at one moment, built from a layout; immutable. With their entries in the catalog, their
+//! comments, and notes about their columns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use object_store::path::Path as Location;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::Catalog;
+use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use super::file_kind::NamedFormat;
 use super::file_version::FileIdentity;
-use super::files_object_store::{FilesObjectStore, PinnedFile};
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
-use super::limits::FileLimits;
 use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggested_options};
 use super::names::{NameRequest, assign_names, to_sql_name};
-use super::path_sandbox::PathSandbox;
+use super::path_sandbox::{FilesObjectStore, PathSandbox, PinnedFile};
 use super::probe::{ContentFormat, FileProfile};
 use super::skipped_files::SkippedFiles;
-use super::table::{ColumnCorrections, FileTable};
-use super::table_builder::{ProbedFile, build_table, to_location};
-use super::table_descriptions::{build_catalog, describe_odd_columns, with_comment};
+use super::table::{ColumnCorrections, FileTable, ProbedFile, build_table, count_narrow_files, to_location};
 use super::table_options::{TableDeclarations, suggest_for_request};
-use super::walk::{DataFile, FolderLink};
+use super::walk::{DataFile, FileLimits, FolderLink};
 
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
@@ -380,4 +377,75 @@ fn to_stored_file(
         format => (!format.is_text()).then(|| FileIdentity::exact(version)),
     });
     Some((to_location(&file.location), PinnedFile { path: file.path, identity, may_be_renamed }))
+}
+
+/// The tables of a snapshot, or why they cannot be read.
+type TablesByName = HashMap<String, Result<Arc<FileTable>, String>>;
+
+/// Maximum number of columns that are described one by one.
+const COLUMNS_MAX: usize = 20;
+
+fn build_catalog(tables: &TablesByName, notes: Vec<String>) -> Catalog {
+    let entry = |(name, table): (&String, &Result<Arc<FileTable>, String>)| {
+        let (rows, comment, status) = match table {
+            Ok(table) => (table.rows, table.comment.clone(), TableStatus::Readable),
+            Err(reason) => (None, None, TableStatus::Unreadable(reason.clone())),
+        };
+        TableEntry { name: name.clone(), rows, comment, status }
+    };
+    let mut entries: Vec<TableEntry> = tables.iter().map(entry).collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Catalog { tables: entries, notes }
+}
+
+/// A line for each column that does not have the type of its first values.
+fn describe_odd_columns(tables: &TablesByName) -> Vec<String> {
+    let notes = tables.iter().filter_map(|(name, table)| Some((name, &table.as_ref().ok()?.type_notes)));
+    let sorted: BTreeMap<&String, &BTreeMap<String, String>> = notes.collect();
+    let all = sorted.iter().flat_map(|(table, notes)| notes.iter().map(move |(column, note)| (table, column, note)));
+    let mut lines: Vec<String> = all.map(|(table, column, note)| format!("{table}.{column} is {note}")).collect();
+    let more = lines.len().saturating_sub(COLUMNS_MAX);
+    if more > 0 {
+        lines.truncate(COLUMNS_MAX);
+        lines.push(format!(
+            "{more} more columns do not have the type of their first values; get_schema has the reasons"
+        ));
+    }
+    lines
+}
+
+fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[ProbedFile]) -> FileTable {
+    let format = match &table.format {
+        ContentFormat::Csv(dialect) if dialect.characters.delimiter == b'\t' => "TSV",
+        ContentFormat::Csv(_) => "CSV",
+        ContentFormat::Json => "JSON",
+        ContentFormat::Parquet => "Parquet",
+        ContentFormat::ArrowFile | ContentFormat::ArrowStream => "Arrow",
+        ContentFormat::Sheet(..) => "workbook",
+        ContentFormat::Log(_) | ContentFormat::UnrecognizedLog(_) => "log",
+    };
+    let files = table.files.len();
+    let mut comment = match (is_folder, left_out, &table.format) {
+        (false, _, ContentFormat::Sheet(sheet)) => format!("sheet {:?} of a workbook", sheet.name),
+        (false, ..) => format!("{format} file"),
+        (true, 0, _) => format!("folder of {files} {format} files"),
+        (true, ..) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
+    };
+    let missing = count_narrow_files(&table, read);
+    if missing > 0 {
+        comment += &format!("; {missing} of them lack columns, which are null there");
+    }
+    for note in read.iter().filter_map(|(_, _, probed)| probed.as_ref()?.note.as_ref()) {
+        comment += &format!("; {note}");
+    }
+    if let ContentFormat::Csv(dialect) = &table.format {
+        if !dialect.has_header {
+            comment += "; without a header line";
+        }
+        if let Some(note) = dialect.decoding.encoding.note() {
+            comment += &format!("; {note}");
+        }
+    }
+    table.comment = Some(comment);
+    table
 }

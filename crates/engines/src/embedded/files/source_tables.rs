@@ -19,8 +19,7 @@ use parking_lot::Mutex;
 use tidegate_query::{Catalog, TableEntry, TableStatus, batch_bytes};
 
 use super::file_kind::Compression;
-use super::files_object_store::{FilesObjectStore, PinnedFile};
-use super::path_sandbox::PathSandbox;
+use super::path_sandbox::{FilesObjectStore, PathSandbox, PinnedFile};
 use super::probe::ContentFormat;
 use super::snapshot::FileTablesSnapshot;
 use super::table::{FileTable, RecentRows, TableFile};

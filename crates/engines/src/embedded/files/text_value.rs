@@ -1,22 +1,28 @@
-//! What the texts of files mean.
+//! What the texts of files mean, and the values of a column of a text file or a sheet while its rows are read.
 //!
-//! A text becomes a value of a type only if the value, written out again, has the same digits. So `0870`, `+49` and `12E5`
-//! stay text, and so do a number with more digits than its column holds, a time of day in a column of dates, and
-//! nanoseconds. These differences of spelling are harmless: zeros at the end of a fraction, `.5` and `5.`, the form of an
-//! exponent, where a sign or a point shows that it is one, `TRUE`, `T` or a blank between a date and its time, a missing second,
-//! zeros after microseconds, and an offset in place of UTC.
+//! A text becomes a value of a type only if the value, written out again, has the same digits. So `0870`, `+49` and
+//! `12E5` stay text, and so do a number with more digits than its column holds, a time of day in a column of dates,
+//! and nanoseconds. These differences of spelling are harmless: zeros at the end of a fraction, `.5` and `5.`, the
+//! form of an exponent, where a sign or a point shows that it is one, `TRUE`, `T` or a blank between a date and its
+//! time, a missing second, zeros after microseconds, and an offset in place of UTC.
 //!
-//! Where the configuration declares a type, [`TypeOrigin::Declared`], zeros before an integer and digits beyond those of
-//! a float are harmless, too.
+//! Where the configuration declares a type, [`TypeOrigin::Declared`], zeros before an integer and digits beyond those
+//! of a float are harmless, too.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use chrono::{Datelike, NaiveDate};
-use datafusion::arrow::datatypes::DataType;
+use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
+use datafusion::arrow::array::{
+    ArrayBuilder, ArrayRef, BooleanBuilder, Date32Builder, Decimal128Builder, Float64Builder, Int64Builder,
+    StringBuilder, TimestampMicrosecondBuilder,
+};
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use tidegate_log_formats::{EntryTimeFormat, WrittenTime};
 use tidegate_query::type_name;
 
+use super::column_type::{BIG_INTEGER, ColumnType, TEXT_INSTANT, TEXT_TIMESTAMP};
 use super::number_format::NumberFormat;
-use super::type_widening::{BIG_INTEGER, TEXT_INSTANT, TEXT_TIMESTAMP};
 
 /// Where the type of a column comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +44,7 @@ const EXACT_POWERS: [f64; 23] = [
 ];
 /// Below it, doubles have fewer digits.
 const SMALLEST_EXACT: f64 = 1e-290;
-pub(super) const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
 /// Why a column has the type `wide` and not that of its earlier values, for callers who may see all rows. The line is 0 if
 /// it is not known. `None` where nothing is odd: numbers with and without a fraction are often mixed.
@@ -112,7 +118,7 @@ pub(crate) fn is_year(text: &str) -> bool {
     text.len() == 4 && text.parse().is_ok_and(|year: i32| (1800..2200).contains(&year))
 }
 
-pub(crate) fn parse_boolean(text: &str) -> Option<bool> {
+fn parse_boolean(text: &str) -> Option<bool> {
     if text.eq_ignore_ascii_case("true") {
         Some(true)
     } else if text.eq_ignore_ascii_case("false") {
@@ -276,7 +282,7 @@ pub(crate) fn parse_float(text: &str, origin: TypeOrigin) -> Option<f64> {
 }
 
 /// The decimal number in units of its last digit after the point.
-pub(crate) fn parse_decimal(text: &str, precision: u8, scale: i8, origin: TypeOrigin) -> Option<i128> {
+fn parse_decimal(text: &str, precision: u8, scale: i8, origin: TypeOrigin) -> Option<i128> {
     let scale = usize::from(scale.unsigned_abs());
     let number = FloatText::parse(text, origin).filter(|number| number.exponent == 0)?;
     if text.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
@@ -303,14 +309,14 @@ pub(crate) fn parse_decimal(text: &str, precision: u8, scale: i8, origin: TypeOr
 }
 
 /// The days from 1970-01-01 to a date such as `2024-02-29`.
-pub(crate) fn parse_date(text: &str) -> Option<i32> {
+fn parse_date(text: &str) -> Option<i32> {
     let days = |date: NaiveDate| date.num_days_from_ce() - DAYS_TO_1970;
     if text.len() == DATE_BYTES { read_date(text.as_bytes()).map(days) } else { None }
 }
 
 const DATE_BYTES: usize = 10;
 /// The days from 0000-12-31 to 1970-01-01.
-pub(super) const DAYS_TO_1970: i32 = 719_163;
+const DAYS_TO_1970: i32 = 719_163;
 
 fn read_date(bytes: &[u8]) -> Option<NaiveDate> {
     let [a, b, c, d, b'-', month @ .., b'-', e, f] = bytes.first_chunk::<DATE_BYTES>()? else { return None };
@@ -327,22 +333,22 @@ fn two_digits(digits: [u8; 2]) -> Option<u32> {
 
 /// A time of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TextTime {
+struct TextTime {
     /// Microseconds since 1970-01-01: in UTC if the text has a zone.
-    pub(crate) microseconds: i64,
+    microseconds: i64,
     /// Whether the text ends with an offset or `Z`.
-    pub(crate) has_zone: bool,
+    has_zone: bool,
 }
 
 impl TextTime {
     /// Whether a column with or without a zone holds it. A time with an offset is that of UTC where the type is declared.
-    pub(crate) fn fits(self, has_zone: bool, origin: TypeOrigin) -> bool {
+    fn fits(self, has_zone: bool, origin: TypeOrigin) -> bool {
         self.has_zone == has_zone || self.has_zone && origin == TypeOrigin::Declared
     }
 }
 
 /// A time such as `2024-02-29 12:30:00.5`, `2024-02-29T12:30Z` or `2024-02-29 12:30:00 +02:00`.
-pub(crate) fn parse_timestamp(text: &str) -> Option<TextTime> {
+fn parse_timestamp(text: &str) -> Option<TextTime> {
     let (date, rest) = text.as_bytes().split_at_checked(DATE_BYTES)?;
     let date = read_date(date)?;
     let [b'T' | b't' | b' ', h1, h2, b':', m1, m2, rest @ ..] = rest else { return None };
@@ -393,6 +399,155 @@ fn read_offset(bytes: &[u8]) -> Option<Option<i32>> {
     }
     let offset = i32::try_from(hours * 60 + minutes).ok()?;
     Some(Some(if *sign == b'-' { -offset } else { offset }))
+}
+
+const NANOSECONDS_PER_MICROSECOND: u32 = 1_000;
+
+/// How the texts of a column are written.
+#[derive(Debug, Clone)]
+pub(crate) struct TextReading {
+    origin: TypeOrigin,
+    /// The format of numbers, if it is not that of programs.
+    numbers: Option<NumberFormat>,
+    /// The declared form of times.
+    form: Option<Arc<EntryTimeFormat>>,
+}
+
+impl TextReading {
+    /// That of a column of the type `data_type`, which is `declared` or inferred.
+    pub(crate) fn new(declared: Option<&ColumnType>, data_type: &DataType, numbers: Option<NumberFormat>) -> Self {
+        Self {
+            origin: if declared.is_some() { TypeOrigin::Declared } else { TypeOrigin::Inferred },
+            numbers: declared.and_then(ColumnType::number_format).or(numbers).filter(|_| data_type.is_numeric()),
+            form: declared.and_then(ColumnType::form).cloned(),
+        }
+    }
+}
+
+/// The values of a column, by its type.
+pub(crate) enum ColumnValues {
+    Text(StringBuilder),
+    Integer(Int64Builder),
+    Float(Float64Builder),
+    Decimal(Decimal128Builder, u8, i8),
+    Boolean(BooleanBuilder),
+    Date(Date32Builder),
+    /// With the type, and whether it has a zone.
+    Timestamp(TimestampMicrosecondBuilder, bool),
+}
+
+impl ColumnValues {
+    pub(crate) fn new(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::Int64 => Self::Integer(Int64Builder::new()),
+            DataType::Float64 => Self::Float(Float64Builder::new()),
+            DataType::Decimal128(precision, scale) => {
+                Self::Decimal(Decimal128Builder::new().with_data_type(data_type.clone()), *precision, *scale)
+            }
+            DataType::Boolean => Self::Boolean(BooleanBuilder::new()),
+            DataType::Date32 => Self::Date(Date32Builder::new()),
+            DataType::Timestamp(TimeUnit::Microsecond, zone) => {
+                Self::Timestamp(TimestampMicrosecondBuilder::new().with_data_type(data_type.clone()), zone.is_some())
+            }
+            _ => Self::Text(StringBuilder::new()),
+        }
+    }
+
+    /// Appends what `text` means. Nothing if the column does not hold it.
+    #[inline]
+    pub(crate) fn append(&mut self, text: &str, reading: &TextReading) -> Option<()> {
+        match reading.numbers {
+            Some(format) => self.append_plain(&format.normalize(text)?, reading),
+            None => self.append_plain(text, reading),
+        }
+    }
+
+    /// As [`ColumnValues::append`], for a number in the notation of programs, whatever format texts have.
+    #[inline]
+    pub(crate) fn append_plain(&mut self, text: &str, TextReading { origin, form, .. }: &TextReading) -> Option<()> {
+        match self {
+            Self::Text(values) => values.append_value(text),
+            Self::Integer(values) => values.append_value(parse_integer(text, *origin)?),
+            Self::Float(values) => values.append_value(parse_float(text, *origin)?),
+            Self::Decimal(values, precision, scale) => {
+                values.append_value(parse_decimal(text, *precision, *scale, *origin)?);
+            }
+            Self::Boolean(values) => values.append_value(parse_boolean(text)?),
+            Self::Date(values) => values.append_value(match form {
+                Some(form) => parse_date_in(text, form)?,
+                None => parse_date(text)?,
+            }),
+            Self::Timestamp(values, has_zone) => {
+                let time = match form {
+                    Some(form) => parse_timestamp_in(text, form),
+                    None => parse_timestamp(text).or_else(|| Self::midnight(text)),
+                };
+                values.append_value(time.filter(|time| time.fits(*has_zone, *origin))?.microseconds);
+            }
+        }
+        Some(())
+    }
+
+    /// A date is its midnight where times have no zone.
+    fn midnight(text: &str) -> Option<TextTime> {
+        const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+        let microseconds = i64::from(parse_date(text)?).checked_mul(MICROSECONDS_PER_DAY)?;
+        Some(TextTime { microseconds, has_zone: false })
+    }
+
+    pub(crate) fn append_null(&mut self) {
+        match self {
+            Self::Text(values) => values.append_null(),
+            Self::Integer(values) => values.append_null(),
+            Self::Float(values) => values.append_null(),
+            Self::Decimal(values, ..) => values.append_null(),
+            Self::Boolean(values) => values.append_null(),
+            Self::Date(values) => values.append_null(),
+            Self::Timestamp(values, _) => values.append_null(),
+        }
+    }
+
+    /// The number of values.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text(values) => values.len(),
+            Self::Integer(values) => values.len(),
+            Self::Float(values) => values.len(),
+            Self::Decimal(values, ..) => values.len(),
+            Self::Boolean(values) => values.len(),
+            Self::Date(values) => values.len(),
+            Self::Timestamp(values, _) => values.len(),
+        }
+    }
+
+    pub(crate) fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Text(values) => Arc::new(values.finish()),
+            Self::Integer(values) => Arc::new(values.finish()),
+            Self::Float(values) => Arc::new(values.finish()),
+            Self::Decimal(values, ..) => Arc::new(values.finish()),
+            Self::Boolean(values) => Arc::new(values.finish()),
+            Self::Date(values) => Arc::new(values.finish()),
+            Self::Timestamp(values, _) => Arc::new(values.finish()),
+        }
+    }
+}
+
+/// The days from 1970-01-01 to a date in a declared form, which has no time of day but midnight.
+fn parse_date_in(text: &str, form: &EntryTimeFormat) -> Option<i32> {
+    let local = form.read(text)?.local;
+    (local.time() == NaiveTime::MIN).then(|| local.date().num_days_from_ce() - DAYS_TO_1970)
+}
+
+/// A time in a declared form. Nanoseconds would be lost.
+fn parse_timestamp_in(text: &str, form: &EntryTimeFormat) -> Option<TextTime> {
+    let WrittenTime { local, offset_seconds } = form.read(text)?;
+    if local.nanosecond() % NANOSECONDS_PER_MICROSECOND != 0 {
+        return None;
+    }
+    let offset = i64::from(offset_seconds.unwrap_or(0)) * MICROSECONDS_PER_SECOND;
+    let microseconds = local.and_utc().timestamp_micros().checked_sub(offset)?;
+    Some(TextTime { microseconds, has_zone: offset_seconds.is_some() })
 }
 
 #[cfg(test)]

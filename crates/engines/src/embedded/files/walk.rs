@@ -1,20 +1,185 @@
-//! A limited walk over the paths of a database. It opens no data file.
+//! A limited scan of the paths of a database: which files and folders are there. It opens no data file.
+//!
+//! A folder of a lake format has bookkeeping that says which of its files have the rows of a table. Read as plain
+//! files, it has rows that were deleted or replaced. Delta tables are read as their log says; folders of other formats
+//! are refused by name.
 
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{Error, ErrorKind};
 
 use super::delta_table::{DeltaFolder, DeltaFolders, DeltaLog};
-use super::file_kind::{Compression, FileKind, NamedFormat, parse_file_name};
+use super::file_kind::{Compression, FileKind, NamedFormat, log_table_name, parse_file_name};
 use super::file_version::{FileVersion, PathVersion};
 use super::glob::Glob;
-use super::lake_format::LakeFormat;
-use super::limits::FileLimits;
-use super::local_file_system::is_local;
+use super::layout::{Layout, LayoutProblem};
 use super::path_sandbox::{OpenRefusal, PathSandbox, io_error_reason};
-use super::rotated_logs::log_table_name;
 use super::skipped_files::SkippedFiles;
 use super::table_options::TableDeclarations;
+
+/// The limits for the folders and files of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileLimits {
+    /// Maximum number of data files of a database. Further files are not read, and the catalog reports it.
+    pub files_max: usize,
+    /// Maximum number of folder entries of any kind that are read.
+    pub entries_max: usize,
+    /// Maximum depth of nested folders.
+    pub depth_max: usize,
+    /// Maximum number of files of one folder that are opened to detect its columns. In larger folders, evenly spaced
+    /// files are chosen.
+    pub probed_files_max: usize,
+    /// Number of rows at the beginning of a text file that are read to detect its types, unless all are.
+    pub inferred_rows: usize,
+    /// The size up to which all rows of a text file are read to detect its types.
+    pub fully_inferred_bytes: u64,
+    /// Maximum number of bytes of one row of a text file.
+    pub row_bytes_max: usize,
+    /// Maximum number of columns of a table.
+    pub columns_max: usize,
+    /// How long the tables of a scan are used for statements whose own files are unchanged. After slow scans it is
+    /// longer. Zero: each call scans.
+    pub rescan_after: Duration,
+}
+
+impl Default for FileLimits {
+    fn default() -> Self {
+        Self {
+            files_max: 20_000,
+            entries_max: 100_000,
+            depth_max: 16,
+            probed_files_max: 64,
+            inferred_rows: 2_000,
+            fully_inferred_bytes: 8 << 20,
+            row_bytes_max: 64 << 20,
+            columns_max: 4_096,
+            rescan_after: Duration::from_millis(200),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum FilesPath {
+    /// A folder or a file.
+    Plain(PathBuf),
+    /// The files of a folder that match.
+    Glob(Glob),
+}
+
+impl FilesPath {
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Self::Plain(path) => path,
+            Self::Glob(glob) => glob.folder(),
+        }
+    }
+}
+
+/// The result of a scan, for comparison with the next one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ScanSummary {
+    /// Location and version of each file, in order.
+    pub(super) files: Vec<(String, Option<FileVersion>)>,
+    /// The folders of tables to which files may be added.
+    folders: Vec<PathVersion>,
+    links: Vec<FolderLink>,
+    problems: Vec<LayoutProblem>,
+    skipped: SkippedFiles,
+    delta_logs: Vec<DeltaLog>,
+}
+
+/// The result of a scan, for building tables.
+pub(super) struct FolderScan {
+    pub(super) sandbox: PathSandbox,
+    pub(super) layout: Layout,
+    pub(super) found: ScanSummary,
+}
+
+/// Also returns the Delta tables. The logs of those in `known_delta` are read again only if they have changed.
+pub(super) fn scan_paths(
+    paths: &[FilesPath],
+    limits: FileLimits,
+    declarations: &TableDeclarations,
+    known_delta: DeltaFolders,
+) -> Result<(FolderScan, DeltaFolders), Error> {
+    let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path.root()).ok()).collect();
+    if !paths.is_empty() && real.iter().all(Option::is_none) {
+        let first = paths[0].root();
+        let reason = std::fs::canonicalize(first).err().map(|error| io_error_reason(&error)).unwrap_or_default();
+        let detail = format!("{}: {reason}", first.display());
+        return Err(Error::new(ErrorKind::Unavailable, "the files of the database cannot be found").with_detail(detail));
+    }
+    let sandbox = PathSandbox::new(real.iter().flatten().cloned().collect());
+    let mut walker = Walker::new(&sandbox, limits, declarations, known_delta);
+    let mut layout = Layout::default();
+    for ((path, real), prefix) in paths.iter().zip(&real).zip(location_prefixes(paths)) {
+        // `.` and `..` have no name of their own.
+        let named = if path.root().file_name().is_some() { Some(path.root()) } else { real.as_deref() };
+        let name = named.map(file_name_of).filter(|name| !name.is_empty()).unwrap_or_else(|| "files".to_owned());
+        match (real, path) {
+            (None, _) => layout.add_problem(&name, "the path no longer exists"),
+            (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.walk_glob(glob, real, &name, &prefix)),
+            (Some(real), _) if real.is_dir() => layout.add_root(walker.walk_folder(real, &name, &prefix)),
+            (Some(real), FilesPath::Plain(path)) => {
+                match walker.find_file(path, format!("{prefix}{}", file_name_of(path))) {
+                    Some(file) => layout.add_file(file, ""),
+                    None => layout.add_problem(&name, &format!("{} has an unsupported format", file_name_of(real))),
+                }
+            }
+        }
+    }
+    let files = layout.files().map(|file| (file.location.clone(), file.version.as_ref().ok().copied())).collect();
+    let folders = layout.candidates.iter().flat_map(|candidate| candidate.folders.iter().cloned()).collect();
+    layout.skipped = walker.skipped;
+    let roots = paths.iter().map(FilesPath::root).zip(&real);
+    let linked = roots.filter_map(|(path, real)| Some((path.to_path_buf(), real.clone()?)));
+    layout.links = linked.filter(|(path, real)| path != real).chain(walker.links).collect();
+    let (problems, skipped, links) = (layout.problems.clone(), layout.skipped.clone(), layout.links.clone());
+    let delta = walker.delta;
+    let delta_logs = delta.values().map(|folder| folder.log.clone()).collect();
+    let found = ScanSummary { files, folders, links, problems, skipped, delta_logs };
+    Ok((FolderScan { sandbox, layout, found }, delta))
+}
+
+/// What the locations of the files of each path begin with: nothing if all are in one folder. Else a number and the name of
+/// the folder, because several folders may have one name.
+fn location_prefixes(paths: &[FilesPath]) -> Vec<String> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut numbers = Vec::with_capacity(paths.len());
+    for path in paths {
+        let folder = folder_of(path);
+        let known = folders.iter().position(|other| *other == folder);
+        numbers.push(known.unwrap_or(folders.len()));
+        if known.is_none() {
+            folders.push(folder);
+        }
+    }
+    let prefix = |number: usize| match folders.len() {
+        1 => String::new(),
+        _ => format!("{}~{}/", number + 1, file_name_of(&folders[number])),
+    };
+    numbers.into_iter().map(prefix).collect()
+}
+
+/// The real folder that `path` is, or that it is in.
+fn folder_of(path: &FilesPath) -> PathBuf {
+    let folder: &Path = match path {
+        FilesPath::Plain(file) if !file.is_dir() => match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        },
+        FilesPath::Plain(folder) => folder,
+        FilesPath::Glob(glob) => glob.folder(),
+    };
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
+}
+
+fn file_name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct DataFile {
@@ -113,7 +278,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Walks over the folder at the real path `root`. Locations in it begin with `prefix`.
-    pub(crate) fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
+    fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
         if let Some(format) = LakeFormat::detect(root) {
             return self.read_lake_folder(format, root, name, prefix);
         }
@@ -184,7 +349,7 @@ impl<'a> Walker<'a> {
     }
 
     /// The single file at `path`, which is one of the paths of the database.
-    pub(crate) fn find_file(&self, path: &Path, location: String) -> Option<DataFile> {
+    fn find_file(&self, path: &Path, location: String) -> Option<DataFile> {
         let file_name = path.file_name()?.to_string_lossy().into_owned();
         let kind = self.kind_of(&location, &file_name, true)?;
         Some(self.data_file(table_stem(&file_name, kind), kind, location, path.to_path_buf(), None))
@@ -327,4 +492,80 @@ fn folder_version(path: &Path) -> Option<PathVersion> {
 
 fn modified(folder: &Path) -> Option<std::time::SystemTime> {
     fs::metadata(folder).ok()?.modified().ok()
+}
+
+/// A format of tables that consist of data files and bookkeeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LakeFormat {
+    Delta,
+    Hudi,
+    Iceberg,
+}
+
+/// The end of the names of files that describe an Iceberg table.
+const ICEBERG_SUFFIX: &str = ".metadata.json";
+/// How many files are searched for one.
+const METADATA_FILES_MAX: usize = 10_000;
+
+/// Whether a file has a name of Iceberg's: `v3.metadata.json`, or `00003-….metadata.json`.
+fn is_iceberg_metadata(name: &str) -> bool {
+    let version = name.strip_suffix(ICEBERG_SUFFIX).map(|stem| stem.strip_prefix('v').unwrap_or(stem));
+    version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+impl LakeFormat {
+    /// The format of the table in `folder`, by the folders in it.
+    fn detect(folder: &Path) -> Option<Self> {
+        if folder.join("_delta_log").is_dir() {
+            return Some(Self::Delta);
+        }
+        if folder.join(".hoodie").is_dir() {
+            return Some(Self::Hudi);
+        }
+        let files = fs::read_dir(folder.join("metadata")).into_iter().flatten().take(METADATA_FILES_MAX).flatten();
+        let mut names = files.map(|file| file.file_name());
+        names.any(|name| is_iceberg_metadata(&name.to_string_lossy())).then_some(Self::Iceberg)
+    }
+
+    /// Why tables of this format are not read. `None` if they are.
+    fn refusal(self) -> Option<String> {
+        let name = match self {
+            Self::Delta => return None,
+            Self::Hudi => "Hudi",
+            Self::Iceberg => "Iceberg",
+        };
+        Some(format!("{name} tables are not read; export its rows as Parquet files into a folder of their own"))
+    }
+}
+
+/// Magic numbers of file systems on local devices and in memory (`statfs(2)`): bcachefs, Btrfs, ext2 to ext4, F2FS,
+/// overlays of containers, tmpfs, XFS, ZFS.
+#[cfg(target_os = "linux")]
+const LOCAL: [u32; 8] =
+    [0xca45_1a4e, 0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1];
+
+/// Whether the file at `path` is on a file system that is known to be local, on this machine. The metadata of files of
+/// another machine may take long to read.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_local(path: &Path) -> bool {
+    let kind = rustix::fs::statfs(path).map(|status| u32::try_from(status.f_type));
+    matches!(kind, Ok(Ok(magic)) if LOCAL.contains(&magic))
+}
+
+/// Other systems do not report it in the same way.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_local(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_iceberg_metadata;
+
+    #[test]
+    fn only_names_of_iceberg_count() {
+        assert!(is_iceberg_metadata("v3.metadata.json"));
+        assert!(is_iceberg_metadata("00003-5fba94ed-9794-4965-ba6e-6ee3c0d22af9.metadata.json"));
+        assert!(!is_iceberg_metadata("app.metadata.json") && !is_iceberg_metadata("1.json"));
+    }
 }

@@ -12,14 +12,11 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use tidegate_query::field_type_name;
 
-use super::super::column_type::ColumnType;
-use super::super::column_values::{ColumnValues, TextReading};
-use super::super::names::column_names;
-use super::super::number_evidence::{NumberEvidence, ReviewedColumn, review_separators};
-use super::super::number_format::{NumberFormat, is_null_marker};
-use super::super::table_options::TextTableOptions;
-use super::super::text_value::{TypeOrigin, infer_type, parse_float, parse_integer};
-use super::super::type_widening::{CoercionMode, TEXT_TIMESTAMP, replace_null_type, wider};
+use super::column_type::{CoercionMode, ColumnType, TEXT_TIMESTAMP, replace_null_type, wider};
+use super::names::column_names;
+use super::number_format::{NumberEvidence, NumberFormat, ReviewedColumn, is_null_marker, review_separators};
+use super::table_options::TextTableOptions;
+use super::text_value::{ColumnValues, TextReading, TypeOrigin, infer_type, parse_float, parse_integer};
 
 /// Beyond this, a float cannot represent every integer.
 const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
@@ -287,7 +284,7 @@ fn declared_array(
 
 /// Why columns of the sheet `sheet` are text whose cells are texts of numbers, by name. `suggest` says where to declare an
 /// option.
-pub(in super::super) fn number_notes(
+pub(super) fn number_notes(
     rows: &RecordBatch,
     options: &TextTableOptions,
     sheet: &str,

@@ -3,37 +3,46 @@
 //! A workbook is a compressed archive, and a few bytes of it may expand to terabytes. So its size is checked before it
 //! is read: the unpacked bytes, and the cells of each sheet. Each sheet is read completely, and only one workbook is
 //! read at a time.
-
-mod columns;
-mod encrypted_workbook;
-mod workbook_size;
-
-pub(super) use columns::number_notes;
+//!
+//! An `.xlsx` file that is encrypted with a password is no archive, but a compound file, the container of old Office
+//! programs, with the archive in its stream `EncryptedPackage`. Only the marks of encryption are looked for: nothing
+//! of the container is trusted.
 
 use std::fs::File;
-use std::io::{BufReader, Seek};
+use std::io::{self, BufReader, Read, Seek};
 
 use calamine::{Data, DataRef, Ods, OdsError, Reader, SheetType, SheetVisible, Xlsx, XlsxError, open_workbook_from_rs};
 use datafusion::arrow::array::RecordBatch;
+use memchr::memmem;
 use parking_lot::Mutex;
+use zip::ZipArchive;
 
 use super::file_kind::NamedFormat;
-use super::probe::WorkbookSheet;
+use super::sheet_columns;
 use super::table_options::{TableDeclarations, TextTableOptions};
 
 /// Maximum number of unpacked bytes of a workbook.
-pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
+const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
 /// Maximum number of cells in the rectangle that a sheet fills.
-pub(super) const SHEET_CELLS_MAX: usize = 2_000_000;
+const SHEET_CELLS_MAX: usize = 2_000_000;
 const SHEETS_MAX: usize = 200;
 /// The number of rows among which the names of the columns are looked for after titles and an empty row.
 const TITLE_ROWS_MAX: usize = 32;
 
 /// What the operator can do about a workbook that is too large.
-pub(super) const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
+const SAVE_AS_ADVICE: &str = "save its sheets as CSV or Parquet";
 
 /// Ensures that only one workbook is in memory at a time.
 static WORKBOOK_LOCK: Mutex<()> = Mutex::new(());
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkbookSheet {
+    /// The format of the workbook.
+    pub(crate) format: NamedFormat,
+    pub(crate) name: Arc<str>,
+    /// Whether no other sheet has cells, so that the table has the name of the workbook.
+    pub(crate) is_alone: bool,
+}
 
 pub(super) struct SheetGrid {
     /// Rows of the sheet above the rectangle.
@@ -63,12 +72,12 @@ pub(crate) fn read_workbook(
     only: Option<&WorkbookSheet>,
 ) -> Result<Vec<(String, SheetRows)>, String> {
     let _turn = WORKBOOK_LOCK.lock();
-    match encrypted_workbook::compound_file_refusal(&mut file) {
+    match compound_file_refusal(&mut file) {
         Ok(None) => {}
         Ok(Some(refusal)) => return Err(refusal.to_owned()),
         Err(error) => return Err(super::path_sandbox::io_error_reason(&error)),
     }
-    workbook_size::check_workbook_size(&mut file, format)?;
+    check_workbook_size(&mut file, format)?;
     file.rewind().map_err(|error| super::path_sandbox::io_error_reason(&error))?;
     let only_name = only.map(|sheet| &*sheet.name);
     let grids = if format == NamedFormat::Ods { read_ods(file, only_name) } else { read_xlsx(file, only_name) }?;
@@ -104,7 +113,7 @@ fn read_xlsx(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
 
 fn read_ods(file: File, only: Option<&str>) -> Result<SheetGrids, String> {
     let mut book = open_workbook_from_rs::<Ods<_>, _>(BufReader::new(file)).map_err(|error| match error {
-        OdsError::Password => encrypted_workbook::ENCRYPTED.to_owned(),
+        OdsError::Password => ENCRYPTED.to_owned(),
         other => unreadable_message(other),
     })?;
     let names = visible_sheets(&book, only);
@@ -205,11 +214,11 @@ fn check_size(height: usize, width: usize) -> Result<(), String> {
     if height.saturating_mul(width) > SHEET_CELLS_MAX { Err(too_large_message()) } else { Ok(()) }
 }
 
-pub(super) fn too_large_message() -> String {
+fn too_large_message() -> String {
     format!("the sheet has more than {SHEET_CELLS_MAX} cells; {SAVE_AS_ADVICE}")
 }
 
-pub(super) fn unreadable_message(error: impl std::fmt::Display) -> String {
+fn unreadable_message(error: impl std::fmt::Display) -> String {
     format!("it is not a readable workbook: {error}")
 }
 
@@ -228,7 +237,7 @@ impl SheetGrid {
             let option = suggest(&format!("skip: {rows}"));
             return Err(format!("the table starts after row {rows}; to skip the rows before it, write {option}"));
         }
-        columns::build_sheet_batch(self.rows, self.rows_above + skipped, options)
+        sheet_columns::build_sheet_batch(self.rows, self.rows_above + skipped, options)
     }
 }
 
@@ -255,8 +264,123 @@ fn count_rows_before_header(rows: &[Vec<Data>]) -> usize {
     }
 }
 
+/// The part of an `.ods` file that contains its sheets.
+const ODS_CONTENT: &str = "content.xml";
+
+/// Unpacks the workbook without keeping the data.
+fn check_workbook_size(file: &mut File, format: NamedFormat) -> Result<(), String> {
+    let mut archive = ZipArchive::new(file).map_err(unreadable_message)?;
+    let mut bytes_left = WORKBOOK_BYTES_MAX;
+    for index in 0..archive.len() {
+        let mut part = archive.by_index(index).map_err(unreadable_message)?.take(bytes_left + 1);
+        let is_content = format == NamedFormat::Ods && part.get_ref().name().is_ok_and(|name| name == ODS_CONTENT);
+        let bytes = if is_content {
+            let mut content = Vec::new();
+            let bytes = part.read_to_end(&mut content).map_err(unreadable_message)?;
+            if bytes as u64 <= bytes_left && count_ods_cells(&content) > SHEET_CELLS_MAX {
+                return Err(too_large_message());
+            }
+            bytes as u64
+        } else {
+            io::copy(&mut part, &mut io::sink()).map_err(unreadable_message)?
+        };
+        if bytes > bytes_left {
+            let mebibytes = WORKBOOK_BYTES_MAX >> 20;
+            return Err(format!("it is larger than {mebibytes} MiB when unpacked; {SAVE_AS_ADVICE}"));
+        }
+        bytes_left -= bytes;
+    }
+    Ok(())
+}
+
+/// An upper bound for the number of cells of an `.ods` file: for each row, the position of its last filled cell times
+/// the number of repetitions of the row.
+fn count_ods_cells(content: &[u8]) -> usize {
+    let (mut cells, mut row_repeats, mut column, mut last_filled) = (0_usize, 1, 0_usize, 0);
+    for tag in content.split(|byte| *byte == b'<').skip(1) {
+        let end = tag.iter().position(|byte| *byte == b'>').unwrap_or(tag.len());
+        let tag = &tag[..end];
+        if tag.starts_with(b"table:table-row") && !tag.starts_with(b"table:table-rows") {
+            (row_repeats, column, last_filled) = (repeat_count(tag, b"number-rows-repeated=\""), 0, 0);
+        } else if tag.starts_with(b"table:table-cell") || tag.starts_with(b"table:covered-table-cell") {
+            column = column.saturating_add(repeat_count(tag, b"number-columns-repeated=\""));
+            let is_filled = tag.last() != Some(&b'/') || find(tag, b"value-type=").is_some();
+            if is_filled {
+                last_filled = column;
+            }
+        } else if tag.starts_with(b"/table:table-row") {
+            cells = cells.saturating_add(last_filled.saturating_mul(row_repeats));
+        }
+    }
+    cells
+}
+
+/// The number after `attribute`; one if the attribute is missing.
+fn repeat_count(tag: &[u8], attribute: &[u8]) -> usize {
+    let Some(position) = find(tag, attribute) else { return 1 };
+    let digits = tag[position + attribute.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0_usize, |number, digit| number.saturating_mul(10).saturating_add(usize::from(digit - b'0')))
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+const COMPOUND_FILE_MAGIC: &[u8] = b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1";
+/// The name of the stream in UTF-16, as the directory of a compound file has it.
+const ENCRYPTED_PACKAGE: &[u8] = b"E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0";
+/// The beginning of the record BOF of the globals of a workbook (MS-XLS 2.4.21).
+const WORKBOOK_BEGIN: &[u8] = b"\x09\x08\x10\0\0\x06\x05\0";
+/// The bytes of that record.
+const WORKBOOK_BEGIN_BYTES: usize = 20;
+/// An empty record WriteProtect, which may stand before the next one (MS-XLS 2.4.349).
+const WRITE_PROTECT: &[u8] = b"\x86\0\0\0";
+/// The type of the record FilePass (MS-XLS 2.4.117).
+const FILE_PASS: &[u8] = b"\x2F\0";
+
+const PIECE_BYTES: usize = 1 << 20;
+/// No mark is longer.
+const OVERLAP_BYTES: usize = 64;
+
+/// The refusal of a workbook that is encrypted.
+const ENCRYPTED: &str =
+    "it is encrypted with a password; open it in a spreadsheet program, and save it without a password";
+
+/// Why a workbook in a compound file is not read. Nothing if `file` is none.
+fn compound_file_refusal(file: &mut File) -> io::Result<Option<&'static str>> {
+    let mut piece = Vec::new();
+    file.by_ref().take(COMPOUND_FILE_MAGIC.len() as u64).read_to_end(&mut piece)?;
+    if piece != COMPOUND_FILE_MAGIC {
+        file.rewind()?;
+        return Ok(None);
+    }
+    loop {
+        piece = piece.split_off(piece.len().saturating_sub(OVERLAP_BYTES));
+        let read = file.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
+        if is_marked_as_encrypted(&piece) {
+            return Ok(Some(ENCRYPTED));
+        }
+        if read == 0 {
+            return Ok(Some(
+                "it has the format of workbooks before Excel 2007 (.xls), whatever its name is; save it as .xlsx, .ods or \
+                 .csv",
+            ));
+        }
+    }
+}
+
+fn is_marked_as_encrypted(piece: &[u8]) -> bool {
+    let has_file_pass = |begin: usize| {
+        let records = piece.get(begin + WORKBOOK_BEGIN_BYTES..).unwrap_or_default();
+        records.strip_prefix(WRITE_PROTECT).unwrap_or(records).starts_with(FILE_PASS)
+    };
+    memmem::find(piece, ENCRYPTED_PACKAGE).is_some() || memmem::find_iter(piece, WORKBOOK_BEGIN).any(has_file_pass)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -291,5 +415,43 @@ mod tests {
         assert_eq!(count(&[&["Export;;", "Created;June;", ";;"][..], &table].concat()), 3);
         assert_eq!(count(&["name;day;", ";;", "Ann;x;y", "Bob;x;y"]), 0);
         assert_eq!(count(&["only", "one"]), 0);
+    }
+
+    #[test]
+    fn repeated_cells_are_counted() {
+        let row = |rows: &str, cells: &str| format!("<table:table-row {rows}>{cells}</table:table-row>");
+        let filled =
+            r#"<table:table-cell office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell>"#;
+        let empty = r#"<table:table-cell table:number-columns-repeated="16384"/>"#;
+        let text = row("", &format!("{filled}{filled}{empty}"));
+        assert_eq!(count_ods_cells(text.as_bytes()), 2);
+        assert_eq!(count_ods_cells(row(r#"table:number-rows-repeated="1048576""#, empty).as_bytes()), 0);
+        let bomb = filled.replace("<table:table-cell", r#"<table:table-cell table:number-columns-repeated="16384""#);
+        let bomb = row(r#"table:number-rows-repeated="1048576""#, &bomb);
+        assert!(count_ods_cells(bomb.as_bytes()) > SHEET_CELLS_MAX);
+    }
+
+    fn refusal(bytes: &[u8]) -> Option<&'static str> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file.rewind().unwrap();
+        compound_file_refusal(&mut file).unwrap()
+    }
+
+    #[test]
+    fn marks_of_encryption_are_found_wherever_they_are() {
+        let compound = |gap: usize, mark: &[u8]| {
+            [COMPOUND_FILE_MAGIC, vec![7_u8; gap].as_slice(), mark, b".....".as_slice()].concat()
+        };
+        let begin = |next: &[u8]| [WORKBOOK_BEGIN, vec![0_u8; WORKBOOK_BEGIN_BYTES - 8].as_slice(), next].concat();
+        let (pass, protected) = (begin(b"\x2F\0\x36\0"), begin(b"\x86\0\0\0\x2F\0"));
+        for gap in [0, 504, PIECE_BYTES - 50, PIECE_BYTES - 10] {
+            for mark in [ENCRYPTED_PACKAGE, pass.as_slice(), protected.as_slice()] {
+                assert_eq!(refusal(&compound(gap, mark)), Some(ENCRYPTED), "{gap}");
+            }
+        }
+        assert!(refusal(&compound(504, &begin(b"\xE1\0\x02\0"))).unwrap().contains("before Excel 2007"));
+        assert_eq!(refusal(b"PK\x03\x04"), None);
+        assert_eq!(refusal(b""), None);
     }
 }
