@@ -1,25 +1,38 @@
 //! The runtime that queries run on, and the resource limits that they share.
+//!
+//! There is one worker pool for each principal with running queries. DataFusion's operators yield to each other only
+//! between batches, and planning does not yield at all. A long operation therefore occupies threads, and other
+//! principals must not wait for them. So each principal has its own worker pool, and the operating system shares the
+//! processors between pools. An idle pool is reused for another principal.
+//!
+//! Each partition of a query has batches, pages and hash tables of its own, so that the memory of many queries is a
+//! multiple of their partitions and batches. Few queries have all partitions and whole batches. The queries that begin
+//! while many run have fewer and shorter ones, which costs no time, because the others occupy the processors.
+//!
+//! The process holds a lock on a file in the folder that it spills to. When a process was killed, its folder remains,
+//! but not its lock. The next process that spills below the same root removes the folder.
 
-use std::env;
-use std::fs;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::future::Future;
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+use std::{env, io, ptr, thread};
 
 use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
-use tidegate_core::{Error, ErrorKind, Principal};
+use parking_lot::Mutex;
+use tidegate_core::{AuthMethod, Error, ErrorKind, Principal, tenant_share};
 use tidegate_query::NodeMemory;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use uuid::Uuid;
 
-use super::decode_budget::DecodeBudget;
-use super::memory::{EngineMemory, QueryMemoryPool};
-use super::query_load::QueryLoad;
-use super::sort_share::{MERGED_FILES_MAX, SortShare};
-use super::spill_folder::SpillFolder;
-use super::worker_pools::{DetachedRuntime, WorkerPool, WorkerPools, join_or_abort};
+use super::decode_budget::{DecodeBudget, ReaderPause};
+use super::memory::{EngineMemory, MERGED_FILES_MAX, QueryMemoryPool, SortShare};
 
 /// The resource limits of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,13 +275,379 @@ pub(crate) fn shutdown_error() -> Error {
     Error::new(ErrorKind::Unavailable, "the server is shutting down")
 }
 
+/// Threads of all pools together, unless a single pool needs more.
+const POOL_THREADS_TOTAL_MAX: usize = 1_024;
+/// The allowed range for the maximum number of pools, whatever the number of threads in each.
+const POOL_COUNT: RangeInclusive<usize> = 4..=64;
+/// Threads of a pool for file system calls, in addition to those that compute.
+const POOL_BLOCKING_THREADS_MAX: usize = 32;
+/// Stack size of a thread that plans or computes; reserved, not committed. The engine walks expressions recursively,
+/// and the longest chain that a statement may have must fit, even in unoptimised builds.
+const THREAD_STACK_BYTES: usize = 64 << 20;
+
+#[derive(Debug)]
+struct WorkerPools {
+    threads: usize,
+    pools_max: usize,
+    pools: Mutex<Vec<(PoolKey, Arc<DetachedRuntime>)>>,
+}
+
+/// A runtime that never waits for its threads to end. Waiting would block, which is not allowed when async code drops
+/// the runtime.
+#[derive(Debug)]
+struct DetachedRuntime {
+    handle: Handle,
+    runtime: Mutex<Option<Runtime>>,
+}
+
+/// The worker pool for the queries of one principal. Cheap to clone. The pool stays assigned to the principal while a
+/// clone exists.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerPool {
+    threads: Arc<DetachedRuntime>,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PoolKey {
+    tenant: Option<String>,
+    auth_method: AuthMethod,
+    subject: String,
+}
+
+impl WorkerPools {
+    fn new(threads: usize) -> Self {
+        let threads = threads.max(1);
+        let pools_max = (POOL_THREADS_TOTAL_MAX / threads).clamp(*POOL_COUNT.start(), *POOL_COUNT.end());
+        Self { threads, pools_max, pools: Mutex::default() }
+    }
+
+    /// Returns the pool for the queries of `principal`, whose tasks `tasks` tracks: its own pool, an idle one, or a new
+    /// one. If the maximum is reached, the least loaded pool. The principals of one tenant use at most half of the
+    /// pools.
+    fn pool_for(&self, principal: &Principal, tasks: &TaskTracker) -> Result<WorkerPool, Error> {
+        let (tenant, subject) = (principal.tenant.clone(), principal.subject.clone());
+        let pool_key = PoolKey { tenant, auth_method: principal.auth_method, subject };
+        let mut pools = self.pools.lock();
+        let at = match pools.iter().position(|(holder, _)| *holder == pool_key) {
+            Some(own) => own,
+            None => self.assign_pool(&mut pools, pool_key)?,
+        };
+        Ok(WorkerPool { threads: pools[at].1.clone(), tasks: tasks.clone() })
+    }
+
+    fn assign_pool(&self, pools: &mut Vec<(PoolKey, Arc<DetachedRuntime>)>, pool_key: PoolKey) -> Result<usize, Error> {
+        let busy: Vec<usize> = (0..pools.len()).filter(|at| !pools[*at].1.is_idle()).collect();
+        let is_colleague = |at: &usize| pool_key.tenant.is_some() && pools[*at].0.tenant == pool_key.tenant;
+        let of_tenant: Vec<usize> = busy.iter().copied().filter(is_colleague).collect();
+        if of_tenant.len() >= tenant_share(self.pools_max) {
+            // The pool is shared and stays assigned to its current principal.
+            return Ok(least_loaded(&of_tenant, pools));
+        }
+        if let Some(idle) = (0..pools.len()).find(|at| !busy.contains(at)) {
+            pools[idle].0 = pool_key;
+            return Ok(idle);
+        }
+        if pools.len() >= self.pools_max {
+            return Ok(least_loaded(&busy, pools));
+        }
+        match start_threads(self.threads) {
+            Ok(threads) => pools.push((pool_key, Arc::new(threads))),
+            Err(_) if !busy.is_empty() => return Ok(least_loaded(&busy, pools)),
+            Err(error) => return Err(error),
+        }
+        Ok(pools.len() - 1)
+    }
+
+    fn stop(&self) {
+        self.pools.lock().drain(..).for_each(|(_, threads)| threads.stop());
+    }
+}
+
+/// The one of `positions` in `pools` with the fewest users, and among those with the fewest tasks.
+fn least_loaded(positions: &[usize], pools: &[(PoolKey, Arc<DetachedRuntime>)]) -> usize {
+    positions
+        .iter()
+        .copied()
+        .min_by_key(|at| (Arc::strong_count(&pools[*at].1), pools[*at].1.alive_tasks()))
+        .unwrap_or_default()
+}
+
+fn start_threads(threads: usize) -> Result<DetachedRuntime, Error> {
+    let mut builder = Builder::new_multi_thread();
+    builder
+        .worker_threads(threads)
+        .max_blocking_threads(POOL_BLOCKING_THREADS_MAX)
+        .thread_name("tidegate-engine")
+        .thread_stack_size(THREAD_STACK_BYTES)
+        .enable_time();
+    // `build` panics if the system cannot start more threads.
+    let runtime = catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
+        let message = "the system cannot start more threads for queries";
+        Error::new(ErrorKind::Unavailable, message).with_hint("Retry when fewer queries run.")
+    })?;
+    Ok(DetachedRuntime::new(runtime))
+}
+
+impl DetachedRuntime {
+    fn new(runtime: Runtime) -> Self {
+        Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) }
+    }
+
+    /// Whether no query uses it and no task runs on it. A task that was aborted but has not ended counts as running.
+    fn is_idle(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1 && self.alive_tasks() == 0
+    }
+
+    fn alive_tasks(&self) -> usize {
+        self.handle.metrics().num_alive_tasks()
+    }
+
+    fn stop(&self) {
+        let runtime = self.runtime.lock().take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for DetachedRuntime {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl WorkerPool {
+    /// Runs `work` on the pool. Dropping the future aborts it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        join_or_abort(self.tasks.spawn_on(work, &self.threads.handle)).await
+    }
+
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn_on(work, &self.threads.handle);
+    }
+}
+
+/// Waits for `task`. Dropping the future aborts it.
+async fn join_or_abort<T>(task: JoinHandle<Result<T, Error>>) -> Result<T, Error> {
+    match AbortOnDropHandle::new(task).await {
+        Ok(result) => result,
+        Err(error) if error.is_cancelled() => Err(shutdown_error()),
+        Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
+    }
+}
+
+/// So many queries for each thread run as one alone would.
+const QUERIES_PER_THREAD: usize = 4;
+
+/// The queries that are planned or run.
+#[derive(Debug)]
+pub(crate) struct QueryLoad {
+    threads: usize,
+    readers: Mutex<Vec<Weak<ReaderPause>>>,
+}
+
+/// The part of the node for a query that begins now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoadShare {
+    threads: usize,
+    queries: usize,
+}
+
+impl QueryLoad {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { threads: threads.max(1), readers: Mutex::default() }
+    }
+
+    /// Counts the query of `reader` until it ends. Queries whose readers pause do not count.
+    pub(crate) fn add(&self, reader: &Arc<ReaderPause>) -> LoadShare {
+        let mut readers = self.readers.lock();
+        readers.retain(|other| other.strong_count() > 0);
+        // A query that is planned again counts once.
+        if !readers.iter().any(|other| ptr::eq(Weak::as_ptr(other), Arc::as_ptr(reader))) {
+            readers.push(Arc::downgrade(reader));
+        }
+        let queries = readers.iter().filter_map(Weak::upgrade).filter(|reader| !reader.is_long()).count();
+        LoadShare { threads: self.threads, queries }
+    }
+}
+
+impl LoadShare {
+    /// The part of `all`, which is at least `least`.
+    pub(crate) fn of(self, all: usize, least: usize) -> usize {
+        let part = all.saturating_mul(QUERIES_PER_THREAD * self.threads) / self.queries.max(1);
+        part.clamp(least.min(all), all)
+    }
+}
+
+const PREFIX: &str = "tidegate-spill-";
+const LOCK_FILE: &str = "lock";
+/// Another process may remove a new folder before it is locked.
+const ATTEMPTS_MAX: usize = 16;
+
+/// A folder that no other process uses. It is removed when this is dropped.
+#[derive(Debug)]
+struct SpillFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl SpillFolder {
+    /// Creates a folder in `root`, and removes those of processes that have ended.
+    fn create(root: &Path) -> io::Result<Self> {
+        fs::create_dir_all(root)?;
+        for _ in 0..ATTEMPTS_MAX {
+            let path = root.join(format!("{PREFIX}{}", Uuid::new_v4()));
+            create_private_folder(&path)?;
+            if let Some(lock) = lock_folder(&path, true)? {
+                let folder = Self { path, _lock: lock };
+                folder.remove_abandoned(root);
+                return Ok(folder);
+            }
+        }
+        Err(io::Error::other("other processes remove each new folder"))
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn remove_abandoned(&self, root: &Path) {
+        let Ok(entries) = fs::read_dir(root) else { return };
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| *path != self.path) {
+            let is_spill_folder =
+                path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX));
+            if !is_spill_folder || !has_same_owner(&path, &self.path) {
+                continue;
+            }
+            // A folder that cannot be removed does no harm. One without a lock file may belong to a running process,
+            // whose file something else removed.
+            let _ = match lock_folder(&path, false) {
+                Ok(Some(_lock)) => fs::remove_dir_all(&path),
+                _ if !path.join(LOCK_FILE).exists() => fs::remove_dir(&path),
+                _ => Ok(()),
+            };
+        }
+    }
+}
+
+impl Drop for SpillFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks the folder at `path`; a new one needs its lock file. `None` if another process has locked or removed it.
+fn lock_folder(path: &Path, is_new: bool) -> io::Result<Option<File>> {
+    let lock_path = path.join(LOCK_FILE);
+    let lock = match OpenOptions::new().write(true).create(is_new).truncate(false).open(&lock_path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock() {
+        Ok(()) => Ok(lock_path.exists().then_some(lock)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn create_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Whether `path` is a folder, and not a link to one, of the owner of `own`. In a folder that all users share, another
+/// user could place a folder with links to files of this user.
+#[cfg(unix)]
+fn has_same_owner(path: &Path, own: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(other), Ok(own)) = (path.symlink_metadata(), own.symlink_metadata()) else { return false };
+    other.is_dir() && other.uid() == own.uid()
+}
+
+#[cfg(not(unix))]
+fn has_same_owner(path: &Path, _: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
 #[cfg(test)]
 mod tests {
+    use tidegate_core::Grants;
+
     use super::*;
 
     #[test]
     fn parses_total_from_meminfo() {
         assert_eq!(parse_meminfo_total("MemTotal:       24670212 kB\nMemFree: 1 kB\n"), Some(24_670_212 * 1_024));
         assert_eq!(parse_meminfo_total("nothing"), None);
+    }
+
+    fn principal(subject: &str, tenant: Option<&str>) -> Principal {
+        let principal = Principal::new(subject, AuthMethod::Token, Arc::new(Grants::everything()));
+        Principal { tenant: tenant.map(ToOwned::to_owned), ..principal }
+    }
+
+    fn is_same(left: &WorkerPool, right: &WorkerPool) -> bool {
+        Arc::ptr_eq(&left.threads, &right.threads)
+    }
+
+    #[test]
+    fn each_principal_has_its_own_pool_while_it_runs_something() {
+        let (worker_pools, tasks) = (WorkerPools::new(1), TaskTracker::new());
+        let of = |subject| worker_pools.pool_for(&principal(subject, None), &tasks).unwrap();
+        let ann = of("ann");
+        assert!(is_same(&ann, &of("ann")));
+        let bob = of("bob");
+        assert!(!is_same(&ann, &bob));
+        let left = ann.threads.clone();
+        drop(ann);
+        drop(bob);
+        assert!(Arc::ptr_eq(&left, &of("ann").threads), "the pool is still in use, so it stays assigned");
+        drop(left);
+        let carl = of("carl");
+        assert_eq!(worker_pools.pools.lock().len(), 2, "an idle pool is reused");
+        drop(carl);
+    }
+
+    #[test]
+    fn principals_of_a_tenant_share_half_of_the_pools() {
+        let (worker_pools, tasks) =
+            (WorkerPools { threads: 1, pools_max: 4, pools: Mutex::default() }, TaskTracker::new());
+        let of = |subject: &str, tenant| worker_pools.pool_for(&principal(subject, tenant), &tasks).unwrap();
+        let held: Vec<WorkerPool> = (0..10).map(|number| of(&format!("worker{number}"), Some("acme"))).collect();
+        assert_eq!(worker_pools.pools.lock().len(), 2);
+        let other = of("zoe", Some("other"));
+        assert!(held.iter().all(|worker_pool| !is_same(worker_pool, &other)));
+        let third = of("tom", None);
+        assert!(!is_same(&third, &other));
+        assert_eq!(worker_pools.pools.lock().len(), 4);
+        of("una", None);
+        assert_eq!(worker_pools.pools.lock().len(), 4, "at the maximum, pools are shared");
+    }
+
+    #[test]
+    fn share_falls_with_the_number_of_queries() {
+        let load = QueryLoad::new(2);
+        let mut readers: Vec<Arc<ReaderPause>> = Vec::new();
+        let mut shares = Vec::new();
+        for _ in 0..50 {
+            let reader = Arc::default();
+            let share = load.add(&reader);
+            shares.push((share.of(2, 1), share.of(8_192, 2_048)));
+            readers.push(reader);
+        }
+        assert_eq!(shares[..8], [(2, 8_192); 8]);
+        assert_eq!(shares[15], (1, 4_096));
+        assert_eq!(shares[49], (1, 2_048));
+        assert!(shares.is_sorted_by(|before, after| before >= after));
+        assert_eq!(load.add(&readers[0]).of(8_192, 1), 8_192 * 8 / 50, "a query counts once");
+        readers.truncate(3);
+        assert_eq!(load.add(&readers[0]).of(8_192, 1), 8_192);
     }
 }

@@ -46,12 +46,11 @@ use tidegate_sql::{Parameter, Statement};
 use tokio::sync::oneshot;
 
 use super::decode_budget::PAUSE_MAX;
+use super::engine::{LoadShare, WorkerPool};
 use super::files::CHANGED_WHILE_READ;
 use super::query_cancellation::QueryCancellation;
-use super::query_load::LoadShare;
 use super::row_bytes::RowsTooWide;
 use super::scan::{find_cause, is_retryable};
-use super::worker_pools::WorkerPool;
 
 pub use session::{EngineFunction, FunctionKind};
 

@@ -28,9 +28,8 @@ use tidegate_pgsql::for_each_part;
 
 use super::functions::limit_functions;
 use super::scope::{CATALOG, ScopeNames, SnapshotTables, StatementScope};
-use crate::embedded::engine::{Engine, EngineOptions};
+use crate::embedded::engine::{Engine, EngineOptions, LoadShare};
 use crate::embedded::query_cancellation::{CancellationExtension, QueryCancellation};
-use crate::embedded::query_load::LoadShare;
 use crate::embedded::scan::files_url;
 
 /// Maximum number of bytes of cached Parquet footers of a database.

@@ -34,8 +34,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProp
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
-use crate::embedded::memory::QueryMemoryPool;
-use crate::embedded::sort_share::{PlanSorts, SortShare};
+use crate::embedded::memory::{PlanSorts, QueryMemoryPool, SortShare};
 
 /// A sort of at most this size does not reserve memory in advance.
 const SMALL_SORT_BYTES: usize = 1 << 20;

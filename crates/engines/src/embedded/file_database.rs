@@ -1,25 +1,28 @@
-//! A database whose tables are files.
+//! A database whose tables are files. How long the result of a statement stays valid depends on the current files of
+//! its tables, and on the column corrections.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, SchemaRef};
+use datafusion::execution::{FunctionRegistry as _, SessionState};
+use datafusion::logical_expr::Volatility;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, DatabaseKind, Freshness, Plan, PolicyProblem, RowPolicies, TableStorage,
-    field_type_name, type_name,
+    field_type_name, mentions_current_time, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
 
 use super::engine::Engine;
 use super::files::{
-    FileLimits, FileSnapshots, FileTable, FileTablesSnapshot, FilesPath, Glob, TableDeclarations, TableSource,
-    TextTableOptions,
+    FileLimits, FileSnapshots, FileTable, FileTablesSnapshot, FileVersion, FilesPath, Glob, TableDeclarations,
+    TableFile, TableSource, TextTableOptions,
 };
-use super::freshness::{compute_freshness, compute_version_tag};
 use super::lookup::{SmallTables, plan_lookup};
 use super::plan::{EngineFunction, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement, plan_statement};
 use super::query_cancellation::QueryCancellation;
@@ -324,4 +327,83 @@ impl Database for FileDatabase {
         };
         self.engine.worker_pool(principal)?.run(describing).await
     }
+}
+
+/// A file that changed within this time may change again without a new modification time.
+const UNCHANGED_FOR: Duration = Duration::from_secs(2);
+
+/// Returns how long the result of `statement` over `tables` stays valid: until a file changes, or not at all if it
+/// calls a function whose value changes from call to call.
+fn compute_freshness(statement: &Statement, session: &SessionState, tables: &SnapshotTables) -> Freshness {
+    let functions = statement.functions();
+    if mentions_current_time(statement) || !functions.iter().all(|name| is_repeatable(name, session)) {
+        return Freshness::Never;
+    }
+    // The system catalogs change with any table. An error is reported when the statement is planned.
+    let Some(mut named) = tables.named_tables(statement, session) else { return Freshness::Never };
+    named.sort_by(|left, right| left.name.cmp(&right.name));
+    let mut version = DefaultHasher::new();
+    for table in named {
+        // Reusing a result would reveal whether rows that the principal cannot read have changed.
+        let is_restricted = tables.principal_policies.is_restricted(&tables.snapshot, &table.name);
+        if is_restricted || !table.files.iter().all(is_settled) {
+            return Freshness::Never;
+        }
+        hash_table(&table, &mut version);
+    }
+    Freshness::UntilChanged(version.finish())
+}
+
+/// Whether `file` would have another version if it changed from now on.
+pub(super) fn is_settled(file: &TableFile) -> bool {
+    let modified = SystemTime::from(file.meta.last_modified);
+    file.version.is_none_or(|version| version.is_settled())
+        && !modified.elapsed().is_ok_and(|since| since < UNCHANGED_FOR)
+}
+
+/// Computes the version tag of the table called `table`, or of all tables: of the current files and column corrections.
+/// For tables that `restrictions` restrict, only of the columns. `None` if the table does not exist.
+fn compute_version_tag(
+    snapshot: &FileTablesSnapshot,
+    table: Option<&str>,
+    restrictions: &PrincipalPolicies,
+) -> Option<String> {
+    let names: Vec<&str> = match table {
+        Some(table) => vec![table],
+        None => snapshot.catalog.tables.iter().map(|entry| entry.name.as_str()).collect(),
+    };
+    let mut version = DefaultHasher::new();
+    for name in names {
+        match snapshot.find(name)? {
+            (_, Ok(table)) => match restrictions.view(snapshot, table) {
+                Ok(None) => hash_table(table, &mut version),
+                Ok(Some(view)) => (&table.name, format!("{:?}", view.schema)).hash(&mut version),
+                Err(error) => (&table.name, error.message()).hash(&mut version),
+            },
+            (name, Err(_)) if restrictions.is_restricted(snapshot, name) => name.hash(&mut version),
+            (name, Err(reason)) => (name, reason).hash(&mut version),
+        }
+    }
+    Some(format!("{:016x}", version.finish()))
+}
+
+fn hash_table(table: &FileTable, version: &mut DefaultHasher) {
+    table.name.hash(version);
+    table.columns().fields().hash(version);
+    table.recent.version.hash(version);
+    for file in table.files.iter() {
+        file.meta.location.as_ref().hash(version);
+        file.meta.size.hash(version);
+        SystemTime::from(file.meta.last_modified).hash(version);
+        file.version.map(FileVersion::metadata).hash(version);
+    }
+}
+
+/// Whether the function called `name` always returns the same value for the same arguments. `false` for unknown
+/// functions.
+fn is_repeatable(name: &str, session: &SessionState) -> bool {
+    if let Ok(function) = session.udf(name) {
+        return function.signature().volatility == Volatility::Immutable;
+    }
+    session.udaf(name).is_ok() || session.udwf(name).is_ok() || session.table_functions().contains_key(name)
 }
