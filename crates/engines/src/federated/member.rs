@@ -1,19 +1,47 @@
-//! A table of a member database as the caller sees it, and a query of a member.
+//! A table of a member database as the caller sees it, and the leaf of a plan that runs a query of a member.
+//!
+//! A member query runs on the caller's runtime, in one task per leaf, and its batches pass through a short channel. If
+//! the plan pauses, the member pauses; if the plan ends, the member query ends. It starts when the plan reaches the
+//! leaf; the queries of nodes all start before the plan ([`MemberExec::start`]).
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::datasource::TableType;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, DatabaseKind, NodeDatabase, as_foreign_text, without_type_name};
+use tidegate_query::{
+    BatchSender, Database, DatabaseKind, MissingNodes, NodeDatabase, QueryRows, as_foreign_text, batch_channel,
+    without_type_name,
+};
+use tidegate_runtime::Job;
+use tidegate_runtime::event::QueryStep;
 use tidegate_sql::{SqlDialect, Statement};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-use super::column_conversion;
-use super::push::{ComparisonSemantics, has_own_order, selected_type};
+use super::column_conversion::{self, check_columns, convert_batch};
+use super::push::{ComparisonSemantics, Translator, has_own_order, selected_type};
 use crate::embedded::{Engine, QueryCancellation};
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
@@ -163,4 +191,241 @@ impl fmt::Debug for MemberQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.member.name(), self.statement.text())
     }
+}
+
+#[async_trait]
+impl TableProvider for MemberTable {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match Translator::can_filter(self, filter) {
+            Some(true) => TableProviderFilterPushDown::Exact,
+            Some(false) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (query, schema) = Translator::build_scan(self, projection, filters, limit)?;
+        Ok(Arc::new(MemberExec::new(query, schema, self.context.clone())))
+    }
+}
+
+type Batches = BoxStream<'static, Result<RecordBatch, Error>>;
+
+#[derive(Debug)]
+pub(crate) struct MemberExec {
+    query: MemberQuery,
+    schema: SchemaRef,
+    context: MemberQueryContext,
+    properties: Arc<PlanProperties>,
+    start: Mutex<Start>,
+}
+
+/// What happened to the query before the plan reached the leaf.
+#[derive(Default)]
+enum Start {
+    /// Nothing.
+    #[default]
+    None,
+    /// It runs.
+    Running(Batches),
+    /// It failed, and its rows are missing from the answer.
+    LeftOut,
+}
+
+tidegate_core::impl_debug!(Start, "Start");
+
+/// The outcome of the start of a query: the nodes whose rows its answer lacks, if the member is a network itself.
+pub(crate) type StartOutcome = Result<Option<Arc<MissingNodes>>, Error>;
+
+impl MemberExec {
+    pub(super) fn new(query: MemberQuery, schema: SchemaRef, context: MemberQueryContext) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self { query, schema, context, properties: Arc::new(properties), start: Mutex::default() }
+    }
+
+    /// The name of the member.
+    pub(crate) fn member(&self) -> &str {
+        self.query.member.name()
+    }
+
+    /// Starts the query before the plan reaches the leaf. The outcome arrives with its first rows.
+    pub(crate) fn start(&self, job: &Arc<Job>) -> oneshot::Receiver<StartOutcome> {
+        let (started, outcome) = oneshot::channel();
+        *self.start.lock() = Start::Running(self.spawn(job, Some(started)));
+        outcome
+    }
+
+    /// Leaves the rows of the query out of the answer.
+    pub(crate) fn leave_out(&self) {
+        *self.start.lock() = Start::LeftOut;
+    }
+
+    /// Runs the query in a task that sends its batches.
+    fn spawn(&self, job: &Arc<Job>, started: Option<oneshot::Sender<StartOutcome>>) -> Batches {
+        let (sender, batches) = batch_channel(job.cancellation(), ());
+        let (query, context, schema, job) =
+            (self.query.clone(), self.context.clone(), self.schema.clone(), job.clone());
+        let sending = async move {
+            let answered = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                answered = send_rows(&query, &context, &schema, &job, started, &sender) => answered,
+            };
+            match answered {
+                Ok(()) => sender.complete(),
+                Err(error) => sender.fail(error).await,
+            }
+        };
+        self.context.tasks.spawn_on(sending, &self.context.runtime);
+        batches
+    }
+
+    pub(super) fn projected(self, positions: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(positions) = positions else { return Ok(Arc::new(self)) };
+        if positions.iter().copied().eq(0..self.schema.fields().len()) {
+            return Ok(Arc::new(self));
+        }
+        let schema = self.schema.clone();
+        let columns = positions.iter().map(|position| {
+            let name = schema.field(*position).name().clone();
+            (Arc::new(Column::new(&name, *position)) as Arc<dyn PhysicalExpr>, name)
+        });
+        let columns: Vec<_> = columns.collect();
+        Ok(Arc::new(ProjectionExec::try_new(columns, Arc::new(self))?))
+    }
+
+    /// The database and the SQL of the query, for `explain`.
+    pub(crate) fn describe_query(&self) -> String {
+        format!("{:?}", self.query)
+    }
+}
+
+impl DisplayAs for MemberExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.describe_query())
+    }
+}
+
+impl ExecutionPlan for MemberExec {
+    fn name(&self) -> &str {
+        "MemberExec"
+    }
+
+    tidegate_pgsql::operator_methods!(leaf);
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        let rows = self.query.rows.and_then(|rows| usize::try_from(rows).ok());
+        statistics.num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
+        Ok(Arc::new(statistics))
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut start = self.start.lock();
+        let batches = match std::mem::take(&mut *start) {
+            Start::Running(batches) => batches,
+            Start::LeftOut => {
+                *start = Start::LeftOut;
+                futures::stream::empty().boxed()
+            }
+            Start::None => {
+                let Some(job) = self.context.cancellation.job() else {
+                    let message = "a member query was executed without a running job";
+                    return Err(DataFusionError::Internal(message.to_owned()));
+                };
+                self.spawn(job, None)
+            }
+        };
+        let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
+    }
+}
+
+async fn send_rows(
+    query: &MemberQuery,
+    context: &MemberQueryContext,
+    schema: &SchemaRef,
+    job: &Arc<Job>,
+    started: Option<oneshot::Sender<StartOutcome>>,
+    sender: &BatchSender,
+) -> Result<(), Error> {
+    job.report_step(QueryStep::MemberRunning { member: query.member.name() });
+    let opened = open_rows(query, context, schema, job).await;
+    let mut rows = match (opened, started) {
+        (Ok(QueryRows { batches, missing, .. }), Some(started)) => {
+            // The receiver is gone when the call is.
+            let _ = started.send(Ok(missing));
+            batches
+        }
+        (Err(error), Some(started)) => {
+            let _ = started.send(Err(error));
+            return Ok(());
+        }
+        (Ok(QueryRows { batches, missing: None, .. }), None) => batches,
+        (Ok(QueryRows { missing: Some(missing), .. }), None) => {
+            let message = format!("{} answers without the rows of its nodes {}", query.member.name(), missing.names());
+            return Err(Error::new(ErrorKind::Unavailable, message)
+                .with_hint("Query that database directly for a partial answer."));
+        }
+        (Err(error), None) => return Err(error),
+    };
+    while let Some(batch) = rows.next().await {
+        let batch = convert_batch(&batch?, schema)?;
+        let Some(slot) = sender.reserve().await else { return Ok(()) };
+        slot.send(Ok(batch));
+    }
+    Ok(())
+}
+
+/// Runs the query. The one place where an answer of a member begins: from here on, its columns are read by position.
+async fn open_rows(
+    query: &MemberQuery,
+    context: &MemberQueryContext,
+    schema: &SchemaRef,
+    job: &Arc<Job>,
+) -> Result<QueryRows, Error> {
+    let rows = match &query.member {
+        Member::Database(database) => database.plan(&query.statement, &context.principal).await?.run(job).await?,
+        Member::Node(node) => run_on_node(node, query, context, job).await?,
+    };
+    check_columns(&query.member, &rows.schema, schema)?;
+    Ok(rows)
+}
+
+async fn run_on_node(
+    node: &Arc<dyn NodeDatabase>,
+    query: &MemberQuery,
+    context: &MemberQueryContext,
+    job: &Arc<Job>,
+) -> Result<QueryRows, Error> {
+    let running = node.run(&query.statement, &context.principal, job);
+    let Some(within) = context.first_rows_within else { return running.await };
+    tokio::time::timeout(within, running).await.unwrap_or_else(|_| {
+        let message = format!("the node {} did not answer within {} ms", node.name(), within.as_millis());
+        Err(Error::new(ErrorKind::TimedOut, message))
+    })
 }

@@ -5,16 +5,12 @@
 //! projections, limits, joins and aggregates of its own tables) is part of that statement. The embedded engine computes
 //! the rest.
 
-mod catalogs;
 mod column_conversion;
-mod database;
-mod exec;
+mod federated_database;
 mod member;
-mod provider;
 mod push;
-mod tables;
 
-pub use database::FederatedDatabase;
-pub(crate) use exec::{MemberExec, StartOutcome};
-pub(crate) use member::{Member, MemberQueryContext, MemberTable};
-pub(crate) use push::push_down;
+pub use federated_database::FederatedDatabase;
+
+pub(crate) use member::{Member, MemberExec, MemberQueryContext, MemberTable, StartOutcome};
+pub(crate) use push::{LOW_BITS, LOW_MASK, push_down};

@@ -6,28 +6,15 @@
 //! nodes without matching rows receive no statement, and aggregates and sorts with a limit are computed on the nodes first.
 //! Rows for a network go to the nodes that they belong to.
 
-mod approximate_percentile;
 mod branch;
-mod database;
-mod exact_variance;
-mod held_rows;
 mod ingest;
-mod key_condition;
 mod key_joins;
-mod locate;
-mod nodes;
+mod network_database;
 mod options;
-mod part_reader;
 mod partial_aggregates;
 mod plan;
-mod planner;
-mod pruned_nodes;
-mod scalar_values;
 mod tables;
-mod top_rows;
-mod united_table;
 
-pub use database::NetworkDatabase;
-pub(crate) use exact_variance::{LOW_BITS, LOW_MASK};
 pub use ingest::NetworkIngest;
+pub use network_database::NetworkDatabase;
 pub use options::{HeldRows, HeldValues, NetworkNode, NetworkOptions, PartialAnswers};

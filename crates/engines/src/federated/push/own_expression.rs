@@ -6,8 +6,8 @@ use datafusion::logical_expr::expr::{AggregateFunctionParams, Cast, InList, Scal
 use datafusion::logical_expr::{Between, BinaryExpr, Case, Expr, Like, Operator};
 use tidegate_sql::Parameter;
 
+use super::Translator;
 use super::expression::{ColumnLookup, cast_to, scalar_text};
-use super::translator::Translator;
 
 /// Functions that are called in SQL as in a plan, and that fail for no row.
 #[rustfmt::skip]

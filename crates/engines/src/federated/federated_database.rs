@@ -1,4 +1,7 @@
-//! A federated database: its tables are those of other databases.
+//! A federated database: its tables are those of other databases, and so are its system catalogs, with one schema per
+//! member.
+//!
+//! A statement names a table as `member.table`, or `member.schema.table` if the member has schemas or folders.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,18 +9,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::physical_plan::ExecutionPlan;
 use futures::future::{join_all, try_join_all};
+use futures::{FutureExt, StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
+use tidegate_pgsql::{VisibleObjects, VisibleTable, catalog_name};
 use tidegate_query::{Catalog, ColumnEntry, Database, DatabaseKind, Plan, StableHasher, TableEntry, TableStorage};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
-use super::catalogs::{is_catalog, load_catalogs, load_objects};
-use super::member::{Member, MemberQueryContext, MemberTable, load_schema};
+use super::member::{Member, MemberExec, MemberQueryContext, MemberTable, load_schema};
 use super::push::push_down;
-use super::tables::MemberTables;
 use crate::embedded::{
-    Engine, SessionFactory, StatementScope, StatementSession, SystemCatalogs, advise_catalog, build_plan,
+    CATALOG, Engine, SessionFactory, StatementScope, StatementSession, SystemCatalogs, advise_catalog, build_plan,
     describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 
@@ -248,4 +255,144 @@ impl Database for FederatedDatabase {
         // Each member is shut down separately, which ends the remaining queries.
         let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
     }
+}
+
+/// The tables that a statement names, by their names in the statement.
+#[derive(Debug, Clone)]
+struct MemberTables {
+    database: Arc<str>,
+    /// By the parts of their names, the member first.
+    tables: Arc<HashMap<Vec<String>, MemberTable>>,
+    catalogs: SystemCatalogs,
+}
+
+impl MemberTables {
+    fn parts(reference: &TableReference) -> Vec<String> {
+        let catalog = reference.catalog().filter(|catalog| *catalog != CATALOG);
+        let parts = [catalog, reference.schema(), Some(reference.table())];
+        parts.into_iter().flatten().map(str::to_owned).collect()
+    }
+
+    fn is_bare(reference: &TableReference) -> bool {
+        reference.schema().is_none() && !reference.table().contains('.')
+    }
+
+    fn catalog_relation(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
+        match parts {
+            [name] => self.catalogs.relation(None, name),
+            [schema, name] => self.catalogs.relation(Some(schema), name),
+            _ => None,
+        }
+    }
+}
+
+impl StatementScope for MemberTables {
+    fn database(&self) -> &Arc<str> {
+        &self.database
+    }
+
+    fn has_no_table(&self, reference: &TableReference) -> bool {
+        Self::is_bare(reference)
+    }
+
+    fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
+        let parts = Self::parts(reference);
+        if let Some(table) = self.tables.get(&parts) {
+            return Ok(table.schema.clone());
+        }
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        self.catalog_relation(&parts).map(|relation| relation.schema()).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no table {:?}", reference.to_string()))
+                .with_hint("Write the database name before the table: database.table.")
+        })
+    }
+
+    fn provider(&self, catalog: &str, schema: &str, table: &str) -> Option<Arc<dyn TableProvider>> {
+        let all = [catalog, schema, table];
+        let parts = match (catalog == CATALOG, *schema == *self.database) {
+            // A name without a schema is looked up in the schema of this database.
+            (true, true) => &all[2..],
+            (true, false) => &all[1..],
+            (false, _) => &all[..],
+        };
+        let owned: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        match self.tables.get(&owned) {
+            Some(table) => Some(Arc::new(table.clone())),
+            None => self.catalog_relation(parts),
+        }
+    }
+
+    fn catalogs(&self) -> &SystemCatalogs {
+        &self.catalogs
+    }
+
+    fn member_queries(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+        let mut queries = Vec::new();
+        // The visitor never fails.
+        let _ = plan.apply(|node| {
+            queries.extend(node.downcast_ref::<MemberExec>().map(MemberExec::describe_query));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        queries
+    }
+}
+
+/// Maximum number of tables whose columns are loaded for one statement.
+const CATALOG_TABLES_MAX: usize = 256;
+/// Maximum number of tables whose columns are loaded at the same time.
+const PARALLEL_MAX: usize = 4;
+
+/// Whether `parts` name a system catalog and not a table of a member.
+pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Database>>) -> bool {
+    match parts {
+        [name] => catalog_name(None, name).is_some(),
+        [schema, name] => !members.contains_key(schema) && catalog_name(Some(schema), name).is_some(),
+        _ => false,
+    }
+}
+
+/// The catalogs of those of `members` that are available. Only the tables of the others are missing.
+async fn load_catalogs<'a>(
+    members: impl Iterator<Item = &'a Arc<dyn Database>>,
+    principal: &Principal,
+) -> Vec<(&'a Arc<dyn Database>, Arc<Catalog>)> {
+    let loading = members.map(|member| async move { Some((member, member.catalog(principal).await.ok()?)) });
+    join_all(loading).await.into_iter().flatten().collect()
+}
+
+/// The tables that `principal` may see; with their columns if `with_columns`.
+async fn load_objects(
+    database: &str,
+    members: &BTreeMap<String, Arc<dyn Database>>,
+    principal: &Principal,
+    with_columns: bool,
+) -> Result<VisibleObjects, Error> {
+    let catalogs = load_catalogs(members.values(), principal).await;
+    let entries: Vec<(&Arc<dyn Database>, &TableEntry)> =
+        catalogs.iter().flat_map(|(member, catalog)| catalog.tables.iter().map(|entry| (*member, entry))).collect();
+    if with_columns && entries.len() > CATALOG_TABLES_MAX {
+        let message = format!(
+            "the catalogs would have the columns of {} tables; the limit is {CATALOG_TABLES_MAX}",
+            entries.len()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .with_hint("Use the tool get_schema, which describes one table at a time."));
+    }
+    let loading = entries.into_iter().map(|(member, entry)| load_table(member, entry, principal, with_columns).boxed());
+    let tables = stream::iter(loading.collect::<Vec<_>>()).buffered(PARALLEL_MAX).collect().await;
+    Ok(VisibleObjects::new(database, &principal.subject, tables))
+}
+
+async fn load_table(
+    member: &Arc<dyn Database>,
+    entry: &TableEntry,
+    principal: &Principal,
+    with_columns: bool,
+) -> VisibleTable {
+    let mut columns = Vec::new();
+    // An unreadable table has no columns.
+    if with_columns && let Ok(schema) = load_schema(member, &entry.name, principal).await {
+        columns = schema.fields().to_vec();
+    }
+    VisibleTable { schema: member.name().to_owned(), name: entry.name.clone(), columns }
 }
