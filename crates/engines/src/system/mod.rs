@@ -7,20 +7,12 @@
 //! A table may demand access names. For callers without them it does not exist. Sensitive columns are masked before
 //! they reach the plan, so that no condition or join reveals their values.
 
-mod columns;
-mod conditions;
-mod database;
-mod exec;
-mod functions;
 mod journal;
-mod journal_columns;
 mod live_table;
 mod postgres;
-mod provider;
-mod tables;
+mod system_database;
 
-pub use conditions::{ColumnCondition, ColumnTest};
-pub use database::{OfferedTable, SystemDatabase};
 pub use journal::JournalTable;
-pub use live_table::{LiveTable, MachineTable, ReadContext, RowCallback};
+pub use live_table::{ColumnCondition, ColumnTest, LiveTable, MachineTable, ReadContext, RowCallback};
 pub use postgres::PostgresTable;
+pub use system_database::{OfferedTable, SystemDatabase};

@@ -1,4 +1,7 @@
-//! A database of live tables.
+//! A database of live tables. They are also functions: with descriptions, and readings with parameters, which SQL does
+//! not have.
+//!
+//! A statement names them as `table`, `public.table`, `database.table` and `database.public.table`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,25 +9,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
-use tidegate_core::{Error, Principal};
+use datafusion::common::TableReference;
+use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_pgsql::{VisibleObjects, VisibleTable};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, DatabaseKind, Plan, PolicyProblem, RowPolicies, StableHasher, TableEntry,
     TableStatus, TableStorage, type_name,
 };
 use tidegate_sql::{SqlDialect, Statement};
-use tidegate_system::SystemValue;
+use tidegate_system::{SystemTableDescription, SystemValue};
 use tokio::runtime::Handle;
 
-use super::columns::{column_comment, table_schema};
 use super::journal::JournalTable;
-use super::live_table::LiveTable;
-use super::provider::{LiveTableProvider, ReadingStatement};
-use super::tables::{LiveTables, no_such_table};
+use super::live_table::{LiveTable, LiveTableProvider, ReadingStatement, column_comment, table_schema};
 use crate::embedded::{
-    Engine, PolicyTableColumns, PrincipalPolicies, QueryCancellation, RowPolicyTable, SessionFactory, StatementSession,
-    SystemCatalogs, build_plan, check_table_policies, describe_statement, optimize_statement, to_core_error,
-    with_cancellation,
+    CATALOG, Engine, PolicyTableColumns, PrincipalPolicies, QueryCancellation, RowPolicyTable, SessionFactory,
+    StatementScope, StatementSession, SystemCatalogs, build_plan, check_table_policies, describe_statement,
+    optimize_statement, to_core_error, with_cancellation,
 };
 
 /// Part of a fingerprint: a table does not exist for the caller.
@@ -42,8 +43,8 @@ pub struct OfferedTable {
 }
 
 /// A table with what is computed from its description.
-pub(super) struct StoredTable {
-    pub(super) offered: OfferedTable,
+struct StoredTable {
+    offered: OfferedTable,
     schema: SchemaRef,
     /// For each column, the positions of the others whose values can be read from it.
     revealed: Vec<Vec<usize>>,
@@ -128,7 +129,7 @@ impl SystemDatabase {
     }
 
     /// The tables that `principal` may read, by name.
-    pub(super) fn visible_tables(&self, principal: &Principal) -> impl Iterator<Item = (&str, &StoredTable)> + Clone {
+    fn visible_tables(&self, principal: &Principal) -> impl Iterator<Item = (&str, &StoredTable)> + Clone {
         let holds = |name: &String| principal.grants.access.includes(name);
         let visible = self.tables.iter().filter(move |(_, StoredTable { offered, .. })| {
             offered.access_names.iter().all(holds) && offered.table.is_visible_to(principal)
@@ -137,7 +138,7 @@ impl SystemDatabase {
     }
 
     /// The table called `name`, which may have the name of the database before it.
-    pub(super) fn visible_table(&self, name: &str, principal: &Principal) -> Result<(&str, &StoredTable), Error> {
+    fn visible_table(&self, name: &str, principal: &Principal) -> Result<(&str, &StoredTable), Error> {
         let bare = name.strip_prefix(&format!("{}.", self.name)).unwrap_or(name);
         let mut tables = self.visible_tables(principal);
         let names = tables.clone().map(|(name, _)| name);
@@ -339,5 +340,116 @@ impl Database for SystemDatabase {
         let statement = statement.clone();
         let describing = async move { describe_statement(&statement, &session, &tables).await };
         self.engine.worker_pool(principal)?.run(describing).await
+    }
+}
+
+/// The schema in which clients of PostgreSQL expect tables.
+const PUBLIC: &str = "public";
+
+/// A table, or the reason why it cannot be read.
+type LoadedTable = Result<Arc<dyn TableProvider>, Error>;
+
+/// The tables that the caller of a statement may read.
+#[derive(Debug, Clone)]
+struct LiveTables {
+    database: Arc<str>,
+    tables: Arc<BTreeMap<String, LoadedTable>>,
+    catalogs: SystemCatalogs,
+}
+
+impl LiveTables {
+    /// The table that these parts of a name mean.
+    fn find(
+        &self,
+        catalog: Option<&str>,
+        schema: Option<&str>,
+        table: &str,
+    ) -> Option<&Result<Arc<dyn TableProvider>, Error>> {
+        let is_own_catalog = catalog.is_none_or(|name| name == CATALOG || *name == *self.database);
+        let is_own_schema = schema.is_none_or(|name| name == PUBLIC || *name == *self.database);
+        let table = match schema {
+            // A quoted name as a whole: "system.processes".
+            None => table.strip_prefix(&format!("{}.", self.database)).unwrap_or(table),
+            Some(_) => table,
+        };
+        if is_own_catalog && is_own_schema { self.tables.get(table) } else { None }
+    }
+
+    fn find_reference(&self, reference: &TableReference) -> Option<&Result<Arc<dyn TableProvider>, Error>> {
+        self.find(reference.catalog(), reference.schema(), reference.table())
+    }
+}
+
+/// The error for a table that does not exist or is hidden from the caller. `names` are those that the caller may read.
+pub(super) fn no_such_table<'a>(name: &str, database: &str, names: impl Iterator<Item = &'a str> + Clone) -> Error {
+    let near = nearest_names(name, names.clone());
+    let choices = if near.is_empty() { names.map(str::to_owned).collect() } else { near };
+    Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in database {database:?}"))
+        .with_choices(choices)
+}
+
+impl StatementScope for LiveTables {
+    fn database(&self) -> &Arc<str> {
+        &self.database
+    }
+
+    fn catalogs(&self) -> &SystemCatalogs {
+        &self.catalogs
+    }
+
+    fn has_no_table(&self, reference: &TableReference) -> bool {
+        reference.schema().is_none() && self.find_reference(reference).is_none()
+    }
+
+    fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
+        match self.find_reference(reference) {
+            Some(Ok(table)) => Ok(table.schema()),
+            Some(Err(error)) => Err(error.clone()),
+            None => {
+                let schema = reference.schema().filter(|schema| **schema != *self.database);
+                let relation = self.catalogs.relation(schema, reference.table());
+                let names = self.tables.keys().map(String::as_str);
+                let missing = || no_such_table(reference.table(), &self.database, names);
+                relation.map(|relation| relation.schema()).ok_or_else(missing)
+            }
+        }
+    }
+
+    fn provider(&self, catalog: &str, schema: &str, table: &str) -> Option<Arc<dyn TableProvider>> {
+        // DataFusion completes names by the schema of the database.
+        let named = if *schema == *self.database { None } else { Some(schema) };
+        match self.find(Some(catalog), named, table) {
+            Some(table) => table.as_ref().ok().cloned(),
+            None => self.catalogs.relation(named, table),
+        }
+    }
+}
+
+impl SystemDatabase {
+    /// The descriptions of the tables that `principal` may use as functions, by name.
+    pub fn functions(&self, principal: &Principal) -> Vec<&SystemTableDescription> {
+        self.visible_tables(principal).map(|(_, table)| table.offered.table.description()).collect()
+    }
+
+    /// This database with `parameters`, which are those of the table `name`.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names, the same whether the function is hidden or absent; `Forbidden` if a row policy
+    /// restricts the table.
+    pub fn with_parameters(
+        &self,
+        name: &str,
+        parameters: BTreeMap<String, SystemValue>,
+        principal: &Principal,
+    ) -> Result<Self, Error> {
+        let (name, _) = self.visible_table(name, principal)?;
+        if self.is_restricted(name, principal) {
+            let message = format!("a row policy restricts {name:?} for you, so that it is no function");
+            let hint = format!("Read it with the tool sql: SELECT * FROM {}.{name}.", self.name());
+            return Err(Error::new(ErrorKind::Forbidden, message).with_hint(hint));
+        }
+        let mut database = self.clone();
+        database.parameters = Arc::new(parameters);
+        Ok(database)
     }
 }
