@@ -49,10 +49,10 @@ use tidegate_query::type_name;
 use super::footer::PagesTooLarge;
 use super::json_rows::JsonRows;
 use super::leaf_values::{convert_leaves, leaf_as_text};
-use super::read_failure::{
-    ReadContext, ReadFailure, explain_csv_error, explain_json_error, explain_read_error, find_cause, unreadable_error,
+use super::text_rows::{
+    BATCH_BYTES_MAX, CsvRows, LogFile, LogRows, ReadContext, ReadFailure, explain_csv_error, explain_json_error,
+    explain_read_error, find_cause, unreadable_error,
 };
-use super::text_rows::{BATCH_BYTES_MAX, CsvRows, LogFile, LogRows};
 use crate::embedded::files::{
     CHANGED_WHILE_READ, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
     JsonRecords, LogDialect, READER_PANICKED, ReadBudget, STORE_ERROR_PREFIX, TableDeclarations, TextDecoding,

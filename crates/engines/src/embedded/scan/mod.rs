@@ -6,8 +6,7 @@ mod json_rows;
 mod leaf_values;
 mod parquet_values;
 mod provider;
-mod read_failure;
 mod text_rows;
 
 pub(crate) use provider::{FileTableProvider, files_url};
-pub(crate) use read_failure::{ReadFailure, find_cause, is_retryable};
+pub(crate) use text_rows::{ReadFailure, find_cause, is_retryable};

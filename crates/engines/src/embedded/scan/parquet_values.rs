@@ -31,7 +31,7 @@ use datafusion::physical_plan::PhysicalExpr;
 
 use super::file_sources::check_delta_types;
 use super::leaf_values::{convert_leaves, leaf_as_text};
-use super::read_failure::ReadFailure;
+use super::text_rows::ReadFailure;
 use crate::embedded::files::{ColumnCorrections, FileTable, UUID_BYTES, WIDE_BYTES, from_location};
 
 /// The Julian day of 1970-01-01.
