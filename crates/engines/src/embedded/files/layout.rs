@@ -22,9 +22,9 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use percent_encoding::percent_decode_str;
 
-use super::delta_table::DeltaCandidate;
 use super::file_kind::{FileKind, NamedFormat, take_logs};
-use super::file_version::PathVersion;
+use super::path_sandbox::PathVersion;
+use super::recorded_tables::DeltaCandidate;
 use super::skipped_files::SkippedFiles;
 use super::walk::{DataFile, DataFolder, FolderLink};
 

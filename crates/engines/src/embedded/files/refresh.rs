@@ -11,19 +11,16 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tidegate_core::Error;
 
-use super::delta_table::DeltaFolders;
 use super::file_kind::NamedFormat;
-use super::file_version::FileVersion;
-use super::glob::Glob;
 use super::layout::Layout;
 use super::log_table::LogDialect;
-use super::path_sandbox::PathSandbox;
+use super::path_sandbox::{FileVersion, PathSandbox};
 use super::probe::probe_file;
+use super::recorded_tables::{DeltaFolders, SourceSnapshots, TableSource};
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
-use super::source_tables::{SourceSnapshots, TableSource};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_options::TableDeclarations;
-use super::walk::{DataFile, FileLimits, FilesPath, FolderScan, ScanSummary, Walker, scan_paths};
+use super::walk::{DataFile, FileLimits, FilesPath, FolderScan, Glob, ScanSummary, Walker, scan_paths};
 use crate::embedded::engine::Engine;
 
 /// Minimum pause between scans, as a multiple of the duration of the last scan.

@@ -44,7 +44,7 @@ pub(crate) struct WorkbookSheet {
     pub(crate) is_alone: bool,
 }
 
-pub(super) struct SheetGrid {
+struct SheetGrid {
     /// Rows of the sheet above the rectangle.
     rows_above: usize,
     rows: Vec<Vec<Data>>,

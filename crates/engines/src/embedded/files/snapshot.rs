@@ -9,11 +9,10 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use super::file_kind::NamedFormat;
-use super::file_version::FileIdentity;
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggested_options};
 use super::names::{NameRequest, assign_names, to_sql_name};
-use super::path_sandbox::{FilesObjectStore, PathSandbox, PinnedFile};
+use super::path_sandbox::{FileIdentity, FilesObjectStore, PathSandbox, PinnedFile};
 use super::probe::{ContentFormat, FileProfile};
 use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable, ProbedFile, build_table, count_narrow_files, to_location};

@@ -16,13 +16,13 @@ use percent_encoding::percent_decode_str;
 use tidegate_query::{ExtensionType, type_name};
 
 use super::column_type::{CoercionMode, merge_fields, replace_null_types, wider};
-use super::delta_table::DeltaFiles;
 use super::file_kind::Compression;
-use super::file_version::{FileVersion, PathVersion};
 use super::json_records::{ABSENT_NOTE, merge_json_fields};
 use super::layout::{CandidateOrigin, Partitions, TableCandidate, partition_column, partition_value};
 use super::number_format::{NumberEvidence, NumberFormat, ReviewedColumn, review_separators};
+use super::path_sandbox::{FileVersion, PathVersion};
 use super::probe::{ContentFormat, FileProfile};
+use super::recorded_tables::DeltaFiles;
 use super::table_options::{CsvDialect, suggest_for_table, suggest_yaml};
 use super::walk::DataFile;
 
