@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::branch::without_alias;
+use super::branches::without_alias;
 use super::tables::common_type;
 use crate::federated::MemberTable;
 

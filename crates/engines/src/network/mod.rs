@@ -6,12 +6,11 @@
 //! nodes without matching rows receive no statement, and aggregates and sorts with a limit are computed on the nodes first.
 //! Rows for a network go to the nodes that they belong to.
 
-mod branch;
+mod branches;
 mod ingest;
 mod key_joins;
 mod network_database;
 mod options;
-mod partial_aggregates;
 mod plan;
 mod tables;
 

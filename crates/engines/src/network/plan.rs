@@ -20,10 +20,9 @@ use tidegate_query::{MissingNode, MissingNodes, Plan, QueryRows, batch_bytes, is
 use tidegate_runtime::Job;
 use tidegate_sql::Statement;
 
-use super::branch::limit_branches;
+use super::branches::{aggregate_branches, limit_branches};
 use super::key_joins::{KEY_ROWS_MAX, KEYS_MAX, KeyJoin, ROW_BYTES_MAX, empty_of, has_member_table, is_empty};
 use super::options::{NetworkNode, PartialAnswers, may_match};
-use super::partial_aggregates::aggregate_branches;
 use super::tables::{NetworkTables, node_queries, nodes_failed_error};
 use crate::embedded::{
     EmbeddedPlan, Engine, QueryCancellation, SessionFactory, StatementScope, StatementSession, WorkerPool, build_plan,
