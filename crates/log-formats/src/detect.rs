@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::column::EntryColumnRole;
 use crate::entry::{EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
-use crate::parse::{postgres_csv, postgres_text};
+use crate::parse::postgres;
 use crate::reader::{EndOfInput, LogFileReader};
 use crate::roles::is_usual_message_name;
-use crate::schema::EntrySchema;
+use crate::schema::{EntryColumnRole, EntrySchema};
 use crate::severity::NormalizedSeverity;
 use crate::time::{LogTimeZone, TimeContext};
 
@@ -133,11 +132,11 @@ impl Evidence {
         // The zone of a PostgreSQL log may be known only to its owner, so that its times do not decide.
         let format = entry.schema.format();
         let is_postgres = match format {
-            LogFormat::PostgresCsv => postgres_csv::begins_entry(entry.text.as_bytes()),
+            LogFormat::PostgresCsv => postgres::begins_csv_entry(entry.text.as_bytes()),
             LogFormat::PostgresJson => {
                 entry.text.starts_with("{\"timestamp\":\"") && entry.text.contains("\"error_severity\":\"")
             }
-            LogFormat::PostgresText => entry.text().lines().next().is_some_and(postgres_text::is_usual),
+            LogFormat::PostgresText => entry.text().lines().next().is_some_and(postgres::is_usual),
             _ => false,
         };
         if !entry.fits() && !is_postgres {
@@ -184,7 +183,7 @@ fn is_usual_syslog(entry: &ParsedEntry<'_>) -> bool {
     let is_host = |host: &str| {
         NormalizedSeverity::from_word(host.trim_matches(['[', ']'])).is_none() && !matches!(host, "stdout" | "stderr")
     };
-    let is_postgres = entry.text().lines().next().is_some_and(postgres_text::is_usual);
+    let is_postgres = entry.text().lines().next().is_some_and(postgres::is_usual);
     text_of(entry, "app").is_some() && text_of(entry, "host").is_none_or(is_host) && !is_postgres
 }
 

@@ -6,11 +6,9 @@ use strum::{EnumIter, IntoEnumIterator as _};
 use thiserror::Error;
 use tidegate_core::suggestion;
 
-use crate::column::FixedColumn;
-use crate::parse::{
-    access, apache_error, cri, haproxy, klog, nginx_error, postgres_csv, postgres_json, postgres_text, syslog,
-};
+use crate::parse::{access, apache_error, cri, haproxy, klog, nginx_error, postgres, syslog};
 use crate::pattern::LinePattern;
+use crate::schema::FixedColumn;
 
 /// The name of the only format that is no format alone.
 const PATTERN: &str = "pattern";
@@ -159,17 +157,17 @@ impl LogFormat {
             }
             Self::Json => LogFormatProperties::new(&["json", "jsonl", "ndjson"], &[]),
             Self::PostgresCsv => LogFormatProperties {
-                overlapping_columns: postgres_csv::OVERLAPPING_COLUMNS,
-                ..LogFormatProperties::new(&["csvlog", "postgres_csv"], postgres_csv::COLUMNS)
+                overlapping_columns: postgres::CSV_OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["csvlog", "postgres_csv"], postgres::CSV_COLUMNS)
             },
             Self::PostgresJson => LogFormatProperties {
-                overlapping_columns: postgres_json::OVERLAPPING_COLUMNS,
-                ..LogFormatProperties::new(&["jsonlog", "postgres_json"], postgres_json::COLUMNS)
+                overlapping_columns: postgres::JSON_OVERLAPPING_COLUMNS,
+                ..LogFormatProperties::new(&["jsonlog", "postgres_json"], postgres::JSON_COLUMNS)
             },
             Self::PostgresText => LogFormatProperties {
                 has_members: false,
                 joins_other_lines: true,
-                ..LogFormatProperties::new(&["postgresql", "postgres", "stderr"], postgres_text::COLUMNS)
+                ..LogFormatProperties::new(&["postgresql", "postgres", "stderr"], postgres::TEXT_COLUMNS)
             },
             Self::Pattern(_) => LogFormatProperties {
                 has_members: false,

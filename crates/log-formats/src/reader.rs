@@ -1,14 +1,11 @@
-//! From pieces of a file to entries.
+//! From pieces of a file to entries, and from the bytes of an entry to text.
 
 use std::sync::Arc;
 
-use crate::continuation::LineKind;
-use crate::decode::decode;
-use crate::defect::{Defects, Misfit};
-use crate::entry::{EntryFields, ParsedEntry};
+use crate::entry::{Defects, EntryFields, Misfit, ParsedEntry};
 use crate::format::LogFormat;
 use crate::parse::cri::LineHead;
-use crate::parse::{EntryText, parse_entry};
+use crate::parse::{EntryText, LineKind, parse_entry};
 use crate::schema::EntrySchema;
 use crate::time::{TimeContext, TimeResolver};
 
@@ -379,4 +376,31 @@ impl EntryParser {
             fields: &self.fields,
         });
     }
+}
+
+/// Gives the text of `bytes`: the bytes themselves if they are UTF-8 without NUL, else a copy in `repaired`, in which NUL
+/// bytes are removed and invalid bytes replaced.
+fn decode<'a>(bytes: &'a [u8], repaired: &'a mut String, defects: &mut Defects) -> &'a str {
+    let has_nul = memchr::memchr(0, bytes).is_some();
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !has_nul => return text,
+        // A line that was cut may end within a character, which is cut too.
+        Err(error) if !has_nul && defects.cut_bytes > 0 && error.error_len().is_none() => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            return std::str::from_utf8(valid).unwrap_or_default();
+        }
+        _ => {}
+    }
+    repaired.clear();
+    for chunk in bytes.utf8_chunks() {
+        for part in chunk.valid().split('\0') {
+            repaired.push_str(part);
+        }
+        if !chunk.invalid().is_empty() {
+            defects.has_invalid_utf8 = true;
+            repaired.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    defects.nul_bytes = memchr::memchr_iter(0, bytes).count();
+    repaired
 }

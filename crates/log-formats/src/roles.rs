@@ -1,6 +1,6 @@
 //! Which column of a table is the time, the message and the severity of its rows, by their names and types.
 
-use crate::column::{EntryColumnRole, EntryColumnType};
+use crate::schema::{EntryColumnRole, EntryColumnType};
 use crate::severity::may_be_severity;
 
 /// Names of times, the best first, as [`normalized`] writes them.

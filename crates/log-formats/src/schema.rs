@@ -1,16 +1,16 @@
-//! The columns of a file, and how the members of its entries get into them.
+//! The columns of a file: those of its format, with names, types and roles, and those that are inferred from the members of
+//! a sample. How the members of its entries get into them, with the type of the column.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
 use crate::entry::{EntryFields, EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
-use crate::infer::{MEMBER_COLUMNS_MAX, infer_members};
-use crate::parse::json_text::write_json_text;
-use crate::roles::recognize_roles;
+use crate::parse::json::write_json_text;
+use crate::reader::{EndOfInput, LogFileReader};
+use crate::roles::{is_time_name, recognize_roles};
 use crate::severity::SeverityNumberScale;
-use crate::time::{TimeContext, TimeResolver};
-use crate::value_types::{is_json_number, typed};
+use crate::time::{EPOCH_SECONDS_MIN, TimeContext, TimeResolver};
 
 /// The members without a column, as one JSON object.
 pub const OTHER_FIELDS: &str = "other_fields";
@@ -343,5 +343,275 @@ fn write_json_value(value: Slot, text: &str, fields: &EntryFields, out: &mut Str
         Slot::Number(piece) | Slot::Text(piece) => write_json_text(fields.resolve(piece, text), out),
         Slot::Boolean(boolean) => out.push_str(if boolean { "true" } else { "false" }),
         Slot::Null | Slot::Integer(_) | Slot::Float(_) | Slot::Timestamp(_) => out.push_str("null"),
+    }
+}
+
+/// The type of a column, which all of its values have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryColumnType {
+    /// UTF-8 text.
+    Text,
+    /// A signed integer of 64 bits.
+    Integer,
+    /// A floating-point number of 64 bits.
+    Float,
+    /// Nanoseconds since 1970-01-01 00:00:00 UTC.
+    Timestamp,
+    /// True or false.
+    Boolean,
+}
+
+impl EntryColumnType {
+    /// The name of the type, as error messages and the configuration write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Integer => "integer",
+            Self::Float => "float",
+            Self::Timestamp => "time",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    /// The type that holds the values of both.
+    fn widened_to(self, other: Self) -> Self {
+        match (self, other) {
+            _ if self == other => self,
+            (Self::Integer | Self::Float, Self::Integer | Self::Float) => Self::Float,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// What a column means for a search over logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryColumnRole {
+    /// When the entry was written. At most one column has this role.
+    Time,
+    /// The text for people. At most one column has this role.
+    Message,
+    /// How severe the entry is, as written. At most one column has this role.
+    Severity,
+    /// Anything else.
+    Field,
+}
+
+/// One column of the entries of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryColumn {
+    /// The name, unique within the schema.
+    pub name: String,
+    /// The type of the values.
+    pub column_type: EntryColumnType,
+    /// The meaning of the column.
+    pub role: EntryColumnRole,
+}
+
+/// A column that a format always has.
+pub(crate) type FixedColumn = (&'static str, EntryColumnType, EntryColumnRole);
+
+impl EntryColumn {
+    pub(crate) fn new(name: impl Into<String>, column_type: EntryColumnType, role: EntryColumnRole) -> Self {
+        Self { name: name.into(), column_type, role }
+    }
+}
+
+/// The value with the type of its column, or `None` if it has no such value.
+fn typed(
+    value: Slot,
+    column_type: EntryColumnType,
+    text: &str,
+    fields: &mut EntryFields,
+    times: &mut TimeResolver,
+) -> Option<Slot> {
+    let piece = match value {
+        Slot::Null => return Some(Slot::Null),
+        Slot::Boolean(boolean) => {
+            return match column_type {
+                EntryColumnType::Boolean => Some(value),
+                EntryColumnType::Text => {
+                    let word = if boolean { "true" } else { "false" };
+                    Some(Slot::Text(fields.write_scratch(|scratch| scratch.push_str(word))))
+                }
+                _ => None,
+            };
+        }
+        Slot::Json(piece) => return (column_type == EntryColumnType::Text).then_some(Slot::Text(piece)),
+        Slot::Text(piece) | Slot::Number(piece) => piece,
+        Slot::Integer(_) | Slot::Float(_) | Slot::Timestamp(_) => return None,
+    };
+    let content = fields.resolve(piece, text);
+    match column_type {
+        EntryColumnType::Text => Some(Slot::Text(piece)),
+        EntryColumnType::Integer => is_integer(content).then(|| content.parse().ok()).flatten().map(Slot::Integer),
+        EntryColumnType::Float => is_json_number(content).then(|| content.parse().ok()).flatten().map(Slot::Float),
+        EntryColumnType::Boolean => content.parse().ok().map(Slot::Boolean),
+        EntryColumnType::Timestamp => times.any_time(content).map(Slot::Timestamp),
+    }
+}
+
+/// Whether a text is an integer in the form that integers are written in, so that no text such as `007` loses a part.
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let has_leading_zero = digits.len() > 1 && digits.starts_with('0');
+    !digits.is_empty() && !has_leading_zero && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text is a number of JSON.
+fn is_json_number(text: &str) -> bool {
+    let (mantissa, exponent) = match text.find(['e', 'E']) {
+        Some(position) => {
+            let (mantissa, exponent) = text.split_at_checked(position).unwrap_or((text, ""));
+            let exponent = exponent.get(1..).unwrap_or_default();
+            (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
+        }
+        None => (text, None),
+    };
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    is_integer(whole) && fraction.is_none_or(is_digits) && exponent.is_none_or(is_digits)
+}
+
+/// The maximum number of columns for members. The most frequent members get them.
+const MEMBER_COLUMNS_MAX: usize = 200;
+/// The maximum number of names that are counted.
+const NAMES_MAX: usize = 5_000;
+/// Longer names get no column.
+const NAME_BYTES_MAX: usize = 128;
+
+/// What the values of one member were.
+#[derive(Debug, Default)]
+struct ObservedMember {
+    name: String,
+    /// Whether the name is usual for a time.
+    is_time: bool,
+    entries: usize,
+    has_integer: bool,
+    has_float: bool,
+    has_boolean: bool,
+    has_time: bool,
+    has_text: bool,
+    /// Numbers that are too small for times since 1970.
+    has_small_number: bool,
+}
+
+/// The names and types of the members that get columns, in the order in which they first occur.
+fn infer_members(schema: &EntrySchema, samples: &[&[u8]], context: &TimeContext) -> Vec<(String, EntryColumnType)> {
+    let times = TimeResolver::new(context.clone());
+    let mut observed = Observations { times, members: Vec::new(), by_name: HashMap::new() };
+    let schema = Arc::new(schema.clone());
+    for sample in samples {
+        let mut reader = LogFileReader::new(schema.clone(), context.clone());
+        reader.push(sample, |entry| observed.observe(entry));
+        reader.finish(EndOfInput::Complete, |entry| observed.observe(entry));
+    }
+    let mut order: Vec<usize> = (0..observed.members.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(observed.members.get(*index).map_or(0, |member| member.entries)));
+    order.truncate(MEMBER_COLUMNS_MAX);
+    order.sort_unstable();
+    order.into_iter().filter_map(|index| observed.members.get(index)).map(ObservedMember::column).collect()
+}
+
+struct Observations {
+    times: TimeResolver,
+    members: Vec<ObservedMember>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Observations {
+    fn observe(&mut self, entry: &ParsedEntry<'_>) {
+        if !entry.fits() {
+            return;
+        }
+        for index in 0..entry.fields.members() {
+            let Some(member) = entry.fields.member(index) else { break };
+            let name = entry.fields.resolve(member.name, entry.text);
+            let Some(index) = self.index(name) else { continue };
+            let Some(observed) = self.members.get_mut(index) else { continue };
+            observed.entries += 1;
+            match member.value {
+                Slot::Null => {}
+                Slot::Boolean(_) => observed.has_boolean = true,
+                Slot::Number(piece) => observed.observe_word(entry.fields.resolve(piece, entry.text), &mut self.times),
+                Slot::Text(piece) => observed.observe_text(entry.fields.resolve(piece, entry.text), &mut self.times),
+                Slot::Json(_) | Slot::Integer(_) | Slot::Float(_) | Slot::Timestamp(_) => observed.has_text = true,
+            }
+        }
+    }
+
+    fn index(&mut self, name: &str) -> Option<usize> {
+        if let Some(index) = self.by_name.get(name) {
+            return Some(*index);
+        }
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || self.members.len() >= NAMES_MAX {
+            return None;
+        }
+        let is_time = is_time_name(name);
+        self.members.push(ObservedMember { name: name.to_owned(), is_time, ..ObservedMember::default() });
+        self.by_name.insert(name.to_owned(), self.members.len() - 1);
+        Some(self.members.len() - 1)
+    }
+}
+
+impl ObservedMember {
+    /// A number of JSON, or a word of logfmt.
+    fn observe_word(&mut self, content: &str, times: &mut TimeResolver) {
+        if is_json_number(content) {
+            let is_small = content.parse::<f64>().is_ok_and(|number| number < EPOCH_SECONDS_MIN as f64);
+            self.has_small_number |= is_small;
+            if !is_integer(content) {
+                self.has_float = true;
+            } else if content.parse::<i64>().is_ok() {
+                self.has_integer = true;
+            } else {
+                // An identifier would lose digits as a floating-point number.
+                self.has_text = true;
+            }
+        } else if matches!(content, "true" | "false") {
+            self.has_boolean = true;
+        } else {
+            self.observe_text(content, times);
+        }
+    }
+
+    fn observe_text(&mut self, content: &str, times: &mut TimeResolver) {
+        let is_time = if self.is_time { times.any_time(content) } else { times.whole_iso_time(content) };
+        if is_time.is_some() { self.has_time = true } else { self.has_text = true }
+    }
+
+    fn column(&self) -> (String, EntryColumnType) {
+        let has_number = self.has_integer || self.has_float;
+        let column_type = match (self.has_time, has_number, self.has_boolean) {
+            _ if self.has_text => EntryColumnType::Text,
+            (true, false, false) => EntryColumnType::Timestamp,
+            (_, true, false) if self.is_time && !self.has_small_number => EntryColumnType::Timestamp,
+            (false, true, false) if self.has_float => EntryColumnType::Float,
+            (false, true, false) => EntryColumnType::Integer,
+            (false, false, true) => EntryColumnType::Boolean,
+            _ => EntryColumnType::Text,
+        };
+        (self.name.clone(), column_type)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_numbers() {
+        for text in ["0", "-1", "123"] {
+            assert!(is_integer(text) && is_json_number(text), "{text}");
+        }
+        for text in ["1.5", "-0.25", "1e3", "1.5E-3"] {
+            assert!(!is_integer(text) && is_json_number(text), "{text}");
+        }
+        for text in ["", "-", "007", "+1", ".5", "1.", "1e", "NaN", "0x1", "1_000"] {
+            assert!(!is_integer(text) && !is_json_number(text), "{text}");
+        }
     }
 }

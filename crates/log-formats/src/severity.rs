@@ -1,6 +1,8 @@
 //! Severities: from the words and numbers of many systems to one list.
 
-use super::column::EntryColumnType;
+use crate::schema::EntryColumnType;
+
+use NormalizedSeverity::{Alert, Critical, Emergency, Error, Info, Notice, Trace, Warning};
 
 /// A severity with the same meaning in every log, from the least to the most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +39,6 @@ pub enum SeverityNumberScale {
     /// 10 (trace) to 60 (fatal), as bunyan and pino write it; numbers up to 7 are those of syslog (GELF).
     Level,
 }
-
-use NormalizedSeverity::{Alert, Critical, Emergency, Error, Info, Notice, Trace, Warning};
 
 /// The words for severities in capital letters.
 const WORDS: &[(&str, NormalizedSeverity)] = &[

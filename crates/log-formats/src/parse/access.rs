@@ -2,9 +2,8 @@
 
 use super::declare_columns;
 use super::scanner::{RequestColumns, Scanner};
-use crate::column::FixedColumn;
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Slot};
+use crate::entry::{EntryFields, Misfit, Slot};
+use crate::schema::FixedColumn;
 use crate::time::{Cursor, TimeResolver};
 
 const REQUEST: RequestColumns = RequestColumns { request: 6, method: 7, path: 8, protocol: 9 };

@@ -7,8 +7,7 @@
 //! ```
 
 use super::{EntryText, declare_columns};
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Slot};
+use crate::entry::{EntryFields, Misfit, Slot};
 use crate::severity::NormalizedSeverity;
 use crate::time::TimeResolver;
 

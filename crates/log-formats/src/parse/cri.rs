@@ -2,8 +2,7 @@
 //! is a part of a longer line (`P`) or complete (`F`).
 
 use super::{EntryText, declare_columns};
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Slot};
+use crate::entry::{EntryFields, Misfit, Slot};
 use crate::time::{Cursor, TimeResolver};
 
 declare_columns! {

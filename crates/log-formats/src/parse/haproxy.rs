@@ -1,12 +1,10 @@
 //! The logs of HAProxy: the HTTP, the TCP and the error format, and all other lines as a message. What syslog writes before
 //! them is read, too.
 
-use super::quoted::QuotedText;
-use super::scanner::{RequestColumns, Scanner};
+use super::scanner::{QuotedText, RequestColumns, Scanner};
 use super::syslog::read_file_head;
 use super::{EntryText, declare_columns};
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Slot};
+use crate::entry::{EntryFields, Misfit, Slot};
 use crate::time::{Cursor, TimeResolver};
 
 /// The timers of HTTP, in the order of the line.

@@ -1,8 +1,7 @@
 //! klog of Kubernetes and glog, whose lines begin as `I0102 15:04:05.678901    1234 file.go:123] `.
 
 use super::{EntryText, declare_columns};
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Slot};
+use crate::entry::{EntryFields, Misfit, Slot};
 use crate::time::{Cursor, TimeResolver};
 
 declare_columns! {

@@ -1,8 +1,7 @@
 //! logfmt: pairs `key=value` separated by blanks. A key without value is true.
 
-use super::quoted::QuotedText;
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Piece, Slot};
+use super::scanner::QuotedText;
+use crate::entry::{EntryFields, Misfit, Piece, Slot};
 
 /// Longer words are no keys.
 const KEY_BYTES_MAX: usize = 256;

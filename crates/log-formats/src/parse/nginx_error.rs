@@ -1,8 +1,7 @@
 //! The error log of nginx: the message, then what it was about, such as `client: 192.0.2.7, server: example.org`.
 
 use super::{EntryText, declare_columns};
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Piece, Slot};
+use crate::entry::{EntryFields, Misfit, Piece, Slot};
 use crate::time::{Cursor, TimeResolver};
 
 declare_columns! {

@@ -1,9 +1,6 @@
 //! Times of entries: from the text of a line to nanoseconds since 1970 in UTC.
 
-mod abbreviations;
 mod cursor;
-mod epoch;
-mod letters;
 mod lines;
 mod shapes;
 mod strftime;
@@ -13,8 +10,7 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, Datelike, NaiveDate};
 
-pub(crate) use cursor::Cursor;
-pub(crate) use epoch::time_from_number;
+pub(crate) use cursor::{Cursor, time_from_number};
 pub(crate) use shapes::{FoundTimeForm, TIME_SHAPES, best_time_form, find_time_form};
 pub use strftime::{EntryTimeFormat, TimeFormatError, TimeFormatParts, WrittenTime};
 pub use zone::{LogTimeZone, TimeZoneError};
@@ -110,7 +106,7 @@ impl TimeResolver {
             ZoneInText::Offset(offset) => offset,
             ZoneInText::Abbreviation(name) => {
                 let of_zone = self.context.zone.offset_of_abbreviation(local, name);
-                of_zone.or_else(|| abbreviations::offset_seconds(name))?
+                of_zone.or_else(|| zone::offset_seconds(name))?
             }
         };
         Some(local - i64::from(offset))

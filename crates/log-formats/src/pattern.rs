@@ -1,24 +1,20 @@
-//! Patterns: a regular expression whose named groups are the columns.
+//! Patterns: a regular expression whose named groups are the columns, and the types of the groups.
+//!
+//! Of a group with the name of a time, it is found whether its values are times, and whether a date stands beside a time of
+//! day.
 
-mod group_type;
-mod times;
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 use thiserror::Error;
 use tidegate_core::suggestion;
 
-use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType};
-use crate::defect::Misfit;
-use crate::entry::{EntryFields, Piece};
+use crate::entry::{EntryFields, Misfit, Piece, Slot};
 use crate::parse::EntryText;
 use crate::roles::{RecognizedRoles, is_time_name, recognize_roles};
-use crate::schema::is_reserved_name;
-use crate::time::{EntryTimeFormat, TimeResolver};
-use times::DatedTime;
-
-pub use group_type::{DeclaredGroup, PatternGroupType, PatternGroupTypeError};
-pub use times::UnreadTime;
+use crate::schema::{EntryColumn, EntryColumnRole, EntryColumnType, is_reserved_name};
+use crate::time::{EntryTimeFormat, FoundTimeForm, TimeContext, TimeFormatError, TimeResolver, find_time_form};
 
 /// The maximum number of named groups.
 const GROUPS_MAX: usize = 200;
@@ -268,6 +264,250 @@ fn collect_nested_groups(expression: &Hir, outer: &mut Vec<usize>, nested: &mut 
     }
 }
 
+/// The type of a group of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatternGroupType {
+    /// The text as it is.
+    Text,
+    /// A signed integer.
+    Integer,
+    /// A floating-point number.
+    Float,
+    /// `true` or `false`.
+    Boolean,
+    /// A time in this form.
+    Time(EntryTimeFormat),
+}
+
+/// The names of the types of groups, as the configuration writes them.
+const GROUP_TYPE_NAMES: [&str; 5] = ["text", "integer", "float", "boolean", "time"];
+
+/// A declared type of a group that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PatternGroupTypeError {
+    /// No type has this name.
+    #[error("unknown type \"{name}\"{suggestion}; the types are {}", GROUP_TYPE_NAMES.join(", "))]
+    Unknown {
+        /// The name as it was given.
+        name: String,
+        /// A sentence part with the nearest name, or empty.
+        suggestion: String,
+    },
+    /// Only times have a format.
+    #[error("the type \"{0}\" has no format; only \"time\" has one")]
+    UnexpectedFormat(String),
+    /// The format of a time is wrong.
+    #[error(transparent)]
+    TimeFormat(#[from] TimeFormatError),
+}
+
+/// A group of a pattern whose type is declared beside the pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredGroup {
+    /// The name of the column: the name of the group without its suffix.
+    pub name: String,
+    /// The type.
+    pub group_type: PatternGroupType,
+}
+
+impl PatternGroupType {
+    /// The type with this name: `text`, `integer` (`int`), `float`, `boolean` (`bool`) or `time`. A time may have a format,
+    /// see [`EntryTimeFormat::parse`]; without it, the usual forms are recognised.
+    ///
+    /// # Errors
+    ///
+    /// If the name is unknown, with the nearest name; if the format is wrong, with the position.
+    pub fn from_name(name: &str, time_format: Option<&str>) -> Result<Self, PatternGroupTypeError> {
+        let group_type = match name {
+            "text" => Self::Text,
+            "int" | "integer" => Self::Integer,
+            "float" => Self::Float,
+            "bool" | "boolean" => Self::Boolean,
+            "time" => Self::Time(time_format.map_or_else(|| Ok(EntryTimeFormat::any()), EntryTimeFormat::parse)?),
+            _ => {
+                let suggestion = suggestion(name, GROUP_TYPE_NAMES);
+                return Err(PatternGroupTypeError::Unknown { name: name.to_owned(), suggestion });
+            }
+        };
+        if time_format.is_some() && !matches!(group_type, Self::Time(_)) {
+            return Err(PatternGroupTypeError::UnexpectedFormat(name.to_owned()));
+        }
+        Ok(group_type)
+    }
+
+    fn column_type(&self) -> EntryColumnType {
+        match self {
+            Self::Text => EntryColumnType::Text,
+            Self::Integer => EntryColumnType::Integer,
+            Self::Float => EntryColumnType::Float,
+            Self::Boolean => EntryColumnType::Boolean,
+            Self::Time(_) => EntryColumnType::Timestamp,
+        }
+    }
+
+    /// The value of `content`. Of a type other than text, nothing and `-` are null.
+    fn value(&self, piece: Piece, content: &str, times: &mut TimeResolver) -> Result<Slot, &'static str> {
+        if *self == Self::Text {
+            return Ok(Slot::Text(piece));
+        }
+        let content = content.trim();
+        if content.is_empty() || content == "-" {
+            return Ok(Slot::Null);
+        }
+        match self {
+            Self::Text => Ok(Slot::Text(piece)),
+            Self::Integer => content.parse().map(Slot::Integer).map_err(|_| "an integer"),
+            Self::Float => content.parse().map(Slot::Float).map_err(|_| "a number"),
+            Self::Boolean => content.to_ascii_lowercase().parse().map(Slot::Boolean).map_err(|_| "true or false"),
+            Self::Time(format) => {
+                times.formatted_time(content, format).map(Slot::Timestamp).ok_or("a time in the declared form")
+            }
+        }
+    }
+}
+
+/// From how many values the form of a time is found.
+const EXAMPLES_MAX: usize = 200;
+
+/// The time of entries that no group has, although one has the name of a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadTime {
+    /// The name of the group.
+    pub group: String,
+    /// One of its values, after the date beside it.
+    pub example: String,
+    /// The type that reads all values of the sample, as the configuration declares it.
+    pub declaration: Option<String>,
+}
+
+/// A group `time` beside a group `date`, as columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DatedTime {
+    date: usize,
+    time: usize,
+}
+
+impl DatedTime {
+    fn find(columns: &[EntryColumn]) -> Option<Self> {
+        let named = |name: &str| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+        let (date, time) = (named("date")?, named("time")?);
+        let is_time = columns.get(time).is_some_and(|column| column.column_type == EntryColumnType::Timestamp);
+        is_time.then_some(Self { date, time })
+    }
+}
+
+/// The values of a group in a sample.
+struct ObservedGroup {
+    column: usize,
+    times: usize,
+    others: usize,
+    /// The first of the values that are no times.
+    examples: Vec<String>,
+    /// The same after the date beside them, if there is one.
+    dated_examples: Vec<String>,
+}
+
+impl ObservedGroup {
+    fn new(column: usize) -> Self {
+        Self { column, times: 0, others: 0, examples: Vec::new(), dated_examples: Vec::new() }
+    }
+
+    fn find_form(&self, context: &TimeContext) -> Option<FoundTimeForm> {
+        find_time_form(&self.dated_examples, context).or_else(|| find_time_form(&self.examples, context))
+    }
+}
+
+impl LinePattern {
+    /// The group with the name of a time whose values are none in the sample, if the entries therefore have no time.
+    #[must_use]
+    pub fn unread_time(&self) -> Option<&UnreadTime> {
+        self.unread_time.as_ref()
+    }
+
+    /// The time that the text of a column is after the date beside it.
+    fn time_with_date(
+        &self,
+        column: usize,
+        line: &str,
+        times: &mut TimeResolver,
+        fields: &mut EntryFields,
+    ) -> Option<Slot> {
+        let dated = self.dated_time.filter(|dated| dated.time == column)?;
+        let PatternGroupType::Time(format) = &self.groups.get(column)?.group_type else { return None };
+        let date = self.captured(dated.date, line, fields)?.trim();
+        let time = self.captured(dated.time, line, fields)?.trim();
+        let both = fields.write_scratch(|scratch| scratch.extend([date, " ", time]));
+        times.formatted_time(fields.resolve(both, line), format).map(Slot::Timestamp)
+    }
+
+    /// The same pattern, in which groups that only have the name of a time have the form of their values in `samples`. If
+    /// most of them have no form, or two forms that are as probable, the group is text.
+    pub(crate) fn fitted_to(self: &Arc<Self>, samples: &[&[u8]], context: &TimeContext) -> Arc<Self> {
+        let observed = self.observe_times(samples, context);
+        let unread: Vec<&ObservedGroup> = observed.iter().filter(|group| group.others > group.times).collect();
+        if unread.is_empty() {
+            return self.clone();
+        }
+        let mut fitted = Self::clone(self);
+        for group in &unread {
+            let found = group.find_form(context).filter(|found| found.is_certain);
+            let format = found.and_then(|found| EntryTimeFormat::parse(found.form).ok());
+            fitted.set_type(group.column, format.map_or(PatternGroupType::Text, PatternGroupType::Time));
+        }
+        fitted.message_column = set_roles(&mut fitted.columns).message;
+        let has_time = fitted.columns.iter().any(|column| column.role == EntryColumnRole::Time);
+        let meant = self.columns.iter().position(|column| column.role == EntryColumnRole::Time);
+        let group = unread.iter().find(|group| Some(group.column) == meant).or(unread.first());
+        fitted.unread_time = group.filter(|_| !has_time).map(|group| UnreadTime {
+            group: self.columns.get(group.column).map(|column| column.name.clone()).unwrap_or_default(),
+            example: group.dated_examples.first().or(group.examples.first()).cloned().unwrap_or_default(),
+            declaration: group.find_form(context).map(|found| format!("time {}", found.form)),
+        });
+        Arc::new(fitted)
+    }
+
+    fn set_type(&mut self, column: usize, group_type: PatternGroupType) {
+        if let (Some(group), Some(column)) = (self.groups.get_mut(column), self.columns.get_mut(column)) {
+            column.column_type = group_type.column_type();
+            group.group_type = group_type;
+        }
+    }
+
+    fn observe_times(&self, samples: &[&[u8]], context: &TimeContext) -> Vec<ObservedGroup> {
+        let guessed = self.groups.iter().enumerate().filter(|(_, group)| group.is_guessed);
+        let mut observed: Vec<ObservedGroup> = guessed.map(|(column, _)| ObservedGroup::new(column)).collect();
+        if observed.is_empty() {
+            return observed;
+        }
+        let mut times = TimeResolver::new(context.clone());
+        let mut fields = EntryFields::default();
+        for line in samples.iter().flat_map(|sample| sample.split(|byte| *byte == b'\n')) {
+            let line = String::from_utf8_lossy(line);
+            let line = line.trim_end_matches('\r');
+            fields.reset(self.columns.len());
+            if self.parse(EntryText::new(line), &mut times, &mut fields).is_err() {
+                continue;
+            }
+            for group in &mut observed {
+                let text = self.captured(group.column, line, &fields).map(str::trim);
+                let Some(text) = text.filter(|text| !matches!(*text, "" | "-")) else { continue };
+                if matches!(fields.slot(group.column), Slot::Timestamp(_)) {
+                    group.times += 1;
+                    continue;
+                }
+                group.others += 1;
+                if group.examples.len() < EXAMPLES_MAX {
+                    group.examples.push(text.to_owned());
+                    let dated = self.dated_time.filter(|dated| dated.time == group.column);
+                    let date = dated.and_then(|dated| self.captured(dated.date, line, &fields));
+                    group.dated_examples.extend(date.map(|date| format!("{} {text}", date.trim())));
+                }
+            }
+        }
+        observed
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,5 +545,17 @@ mod tests {
         let expected =
             [("ts", Timestamp, Time), ("took", Float, Field), ("code", Integer, Field), ("msg", Text, Message)];
         assert_eq!(described, expected);
+    }
+
+    #[test]
+    fn names_of_types() {
+        let error = |name, format| PatternGroupType::from_name(name, format).expect_err("an error").to_string();
+        assert_eq!(
+            error("flaot", None),
+            "unknown type \"flaot\"; did you mean \"float\"?; the types are text, integer, float, boolean, time"
+        );
+        assert_eq!(error("text", Some("%F")), "the type \"text\" has no format; only \"time\" has one");
+        assert!(error("time", Some("%F %Q")).contains("at character 4"));
+        assert!(matches!(PatternGroupType::from_name("time", Some("%F")), Ok(PatternGroupType::Time(_))));
     }
 }
