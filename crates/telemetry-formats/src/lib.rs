@@ -27,7 +27,6 @@
 mod bulk;
 mod error;
 mod limits;
-mod message_size;
 mod otlp;
 mod prometheus;
 mod rows;

@@ -1,9 +1,7 @@
 //! Log records as rows of `otel_logs`.
 
-use super::attributes::{attributes_json, body_text};
-use super::messages::logs::LogRecord;
-use super::messages::services::ExportLogsServiceRequest;
-use super::source::{RecordCounter, ResourceColumns, SourceColumns, share};
+use super::messages::{ExportLogsServiceRequest, LogRecord};
+use super::source::{RecordCounter, ResourceColumns, SourceColumns, attributes_json, body_text, share};
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, decode_message};
 use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;

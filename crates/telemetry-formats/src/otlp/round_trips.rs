@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use prost::Message;
 use serde_json::{Map, Value as Json, json};
 
-use super::messages::common::{AnyValue, ArrayValue, KeyValue, KeyValueList, Resource, Value};
-use super::messages::logs::{LogRecord, ResourceLogs, ScopeLogs};
-use super::messages::metrics::{Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics};
-use super::messages::services::{ExportLogsServiceRequest, ExportMetricsServiceRequest};
+use super::messages::{
+    AnyValue, ArrayValue, ExportLogsServiceRequest, ExportMetricsServiceRequest, Gauge, KeyValue, KeyValueList,
+    LogRecord, Metric, NumberDataPoint, Resource, ResourceLogs, ResourceMetrics, ScopeLogs, ScopeMetrics, Value,
+};
 use super::{OtlpEncoding, decode_logs, decode_metrics};
 use crate::limits::TelemetryLimits;
 use crate::tables::TelemetryTable;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::attributes::{attributes_json, write_attributes};
-use super::messages::services::ExportTraceServiceRequest;
-use super::messages::traces::{Event, Link, Span};
-use super::source::{RecordCounter, ResourceColumns, SourceColumns, describe, share};
+use super::messages::{Event, ExportTraceServiceRequest, Link, Span};
+use super::source::{
+    RecordCounter, ResourceColumns, SourceColumns, attributes_json, describe, share, write_attributes,
+};
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, check_items, decode_message, enumeration};
 use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;

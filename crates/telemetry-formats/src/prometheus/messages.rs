@@ -2,7 +2,7 @@
 //!
 //! Native histograms are not stored, so that only their number is decoded.
 
-use crate::message_size::{FieldShape, MessageShape};
+use crate::limits::{FieldShape, MessageShape};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct WriteRequest {
