@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tidegate_core::private_file;
 
-use super::names::table_key;
+use super::options::table_key;
 use super::{IngestError, TIDEGATE_FOLDER};
 use crate::delta::DeltaError;
 use crate::write_ahead_log::LostRecords;

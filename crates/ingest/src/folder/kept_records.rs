@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use tidegate_core::private_file;
 
+use super::background::discard_folder;
 use super::closed_tables::TableClosure;
-use super::drop_table::discard_folder;
-use super::names::table_key;
+use super::options::table_key;
 use super::recovery::LOG_FOLDER;
 use super::shared::{FolderShared, IngestCounters};
 use super::{IngestError, TIDEGATE_FOLDER};

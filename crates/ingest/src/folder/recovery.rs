@@ -1,31 +1,35 @@
-//! Opens a folder: its Delta tables, then what only the log has.
+//! Opens a folder, to which one process writes: its Delta tables, checked against what their owner declares, then what only the
+//! log has. The log has an id.
 
 use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tidegate_core::private_file;
+use tidegate_core::private_file::set_owner_only;
+use uuid::Uuid;
 
+use super::background::{discard_folder, retention_column};
 use super::closed_tables::{DamagedPart, LostRows, TableClosure};
-use super::declarations::{check_declarations, check_stored, name_differs_in_case};
-use super::drop_table::discard_folder;
+use super::columns::merge_columns;
 use super::kept_records::{KeptRecords, RecordSource, keep_records};
 use super::keys::{KeyLog, KeyTable, StoredKey};
-use super::lock::FolderLock;
-use super::log_id::read_or_create_id;
-use super::names::{check_table_name, table_key};
-use super::options::IngestOptions;
-use super::pending::AppliedRows;
-use super::state::{AppliedWrite, FolderState};
+use super::options::{
+    IngestOptions, SchemaEvolution, TableDeclaration, check_new_table_name, check_table_name, table_key,
+};
+use super::state::{AppliedRows, AppliedWrite, FolderState, TableState};
 use super::storage::flushed_sequence;
-use super::table_state::TableState;
 use super::write_record::{
     RecordDescription, TableDescription, WriteDescription, decode_record, decode_stream, recover_description,
 };
-use super::{IngestError, TIDEGATE_FOLDER, TRASH_FOLDER};
-use crate::delta::{DeltaError, DeltaTable};
+use super::{IngestError, IngestFolder, TIDEGATE_FOLDER, TRASH_FOLDER};
+use crate::delta::{DeltaError, DeltaSnapshot, DeltaTable, PartitionBy};
 use crate::write_ahead_log::{LogError, LostRecords, RecoveredRecord, WriteAheadLog};
 
 pub(super) const LOCK_FILE: &str = "lock";
@@ -375,4 +379,194 @@ fn missing_data_file(table: &TableState) -> Option<String> {
         let path = format!("{}/{}", table.name, file.path);
         Some(format!("the data file {path} {problem}; restore it and restart the server, or drop the table"))
     })
+}
+
+impl IngestFolder {
+    /// Checks that `tables` can be declared now.
+    ///
+    /// # Errors
+    /// `Declaration` if they contradict each other or the tables that exist.
+    pub fn check_declarations(&self, tables: &BTreeMap<String, TableDeclaration>) -> Result<(), IngestError> {
+        check_declarations(tables)?;
+        let state = self.shared.state.lock();
+        for (name, declaration) in tables {
+            let Some(table) = state.tables.get(&table_key(name)) else { continue };
+            if table.name != *name {
+                return Err(name_differs_in_case(name, &table.name));
+            }
+            if let Some(snapshot) = &table.snapshot {
+                check_stored(name, declaration, snapshot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Declares `tables` in place of those before. Writes that have begun are not affected. The declarations have been
+    /// checked ([`IngestFolder::check_declarations`]).
+    pub fn set_declarations(&self, tables: &BTreeMap<String, TableDeclaration>, create_tables: bool) {
+        let mut state = self.shared.state.lock();
+        state.set_declarations(tables, create_tables);
+        self.shared.version.send_replace(state.version);
+    }
+}
+
+fn name_differs_in_case(name: &str, other: &str) -> IngestError {
+    let problem = format!("its name differs from that of table \"{other}\" only in case");
+    IngestError::Declaration { table: name.to_owned(), problem }
+}
+
+/// Checks declarations against each other.
+fn check_declarations(tables: &BTreeMap<String, TableDeclaration>) -> Result<(), IngestError> {
+    let mut names: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, declaration) in tables {
+        let problem = |problem: String| IngestError::Declaration { table: name.clone(), problem };
+        check_new_table_name(name).map_err(|error| problem(error.to_string()))?;
+        if let Some(other) = names.insert(table_key(name), name) {
+            return Err(name_differs_in_case(name, other));
+        }
+        if let (Some(_), Some(columns)) = (declaration.retention, &declaration.columns)
+            && retention_column(declaration, columns).is_none()
+        {
+            let text =
+                "\"retention\" needs a partition by day, month or hour, or a column \"time\" that is a time or date";
+            return Err(problem(text.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the declaration of a table against the table.
+fn check_stored(name: &str, declaration: &TableDeclaration, snapshot: &DeltaSnapshot) -> Result<(), IngestError> {
+    let problem = |problem: String| IngestError::Declaration { table: name.to_owned(), problem };
+    if let Some(columns) = &declaration.columns {
+        merge_columns(name, &snapshot.schema, columns, SchemaEvolution::AddColumns)
+            .map_err(|error| problem(error.to_string()))?;
+    }
+    let stored: Vec<&PartitionBy> = snapshot.partition_columns.iter().map(|column| &column.partition_by).collect();
+    if !stored.iter().copied().eq(&declaration.partition_by) {
+        let declared = &declaration.partition_by;
+        return Err(problem(format!("the table is partitioned by {stored:?}, and declared with {declared:?}")));
+    }
+    Ok(())
+}
+
+/// The bytes of a holder's description that are read.
+const HOLDER_BYTES_MAX: u64 = 1024;
+/// How long a writer waits for processes that read the folder.
+const READERS_WAIT_MAX: Duration = Duration::from_secs(5);
+const READERS_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The lock of a folder. It ends with the process, however that ends.
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    file: Mutex<Option<File>>,
+}
+
+impl FolderLock {
+    /// Locks `folder` by its file `path`, or names the process that has it.
+    fn acquire(folder: &Path, path: &Path) -> Result<Self, IngestError> {
+        let mut file = set_owner_only(File::options().create(true).truncate(false).read(true).write(true))
+            .open(path)
+            .map_err(IngestError::io("open", path))?;
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(IngestError::io("lock", path)(error)),
+                // Those who only read do not describe themselves, and are soon done.
+                Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
+                    file.unlock().map_err(IngestError::io("unlock", path))?;
+                    if started.elapsed() >= READERS_WAIT_MAX {
+                        let holder = "a process that reads it, such as tidegate ingest verify".to_owned();
+                        return Err(IngestError::Locked { folder: folder.to_owned(), holder });
+                    }
+                    std::thread::sleep(READERS_POLL_INTERVAL);
+                }
+                Err(TryLockError::WouldBlock) => return Err(locked(folder, &mut file)),
+            }
+        }
+        let text = describe_this_process();
+        file.rewind()
+            .and_then(|()| file.set_len(0))
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .map_err(IngestError::io("write", path))?;
+        Ok(Self { file: Mutex::new(Some(file)) })
+    }
+
+    /// Locks `folder` for reading, or names the process that writes to it. Nothing is changed.
+    pub(crate) fn acquire_shared(folder: &Path, path: &Path) -> Result<Self, IngestError> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            // No process has written to it yet.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self { file: Mutex::new(None) }),
+            Err(error) => return Err(IngestError::io("open", path)(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Self { file: Mutex::new(Some(file)) }),
+            Err(TryLockError::WouldBlock) => Err(locked(folder, &mut file)),
+            Err(TryLockError::Error(error)) => Err(IngestError::io("lock", path)(error)),
+        }
+    }
+
+    /// Ends the lock before the process ends.
+    pub(crate) fn release(&self) {
+        self.file.lock().take();
+    }
+}
+
+/// The error that names the process that has the lock.
+fn locked(folder: &Path, file: &mut File) -> IngestError {
+    let mut holder = String::new();
+    // A description that cannot be read, or is being written, is left out.
+    let _ = file.take(HOLDER_BYTES_MAX).read_to_string(&mut holder);
+    let holder = holder.trim().to_owned();
+    let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
+    IngestError::Locked { folder: folder.to_owned(), holder }
+}
+
+fn describe_this_process() -> String {
+    let id = std::process::id();
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim();
+    let host = if host.is_empty() { "an unknown host" } else { host };
+    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let start = chrono::DateTime::from_timestamp(seconds.cast_signed(), 0).unwrap_or_default();
+    format!("process {id} on {host} since {}\n", start.format("%Y-%m-%dT%H:%M:%SZ"))
+}
+
+/// The id of the log. It is in the folder of the log, so that a log that begins again has another one: its sequence
+/// numbers would be those of rows that the Delta tables have already.
+const ID_FILE: &str = "id";
+
+/// The id of the log, if it has one.
+pub(crate) fn read_id(folder: &Path) -> Result<Option<String>, IngestError> {
+    let path = folder.join(ID_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(id) => Ok(Some(id.trim().to_owned()).filter(|id| !id.is_empty())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(IngestError::io("read", &path)(error)),
+    }
+}
+
+/// As [`read_id`]. A new log gets an id.
+fn read_or_create_id(folder: &Path) -> Result<String, IngestError> {
+    if let Some(id) = read_id(folder)? {
+        return Ok(id);
+    }
+    let path = folder.join(ID_FILE);
+    private_file::create_folder(folder).map_err(IngestError::io("create", folder))?;
+    let entries = std::fs::read_dir(folder).map_err(IngestError::io("list", folder))?;
+    let has_log = entries.flatten().any(|entry| entry.path().extension().is_some_and(|end| end == "log"));
+    if has_log {
+        let missing = std::io::Error::other("it is missing, and the log has segments: restore it from a backup");
+        return Err(IngestError::io("read", &path)(missing));
+    }
+    let id = format!("tidegate-{}", Uuid::new_v4());
+    let temporary = folder.join("id.new");
+    private_file::create(&temporary)
+        .and_then(|mut file| file.write_all(id.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| std::fs::rename(&temporary, &path))
+        .and_then(|()| File::open(folder)?.sync_all())
+        .map_err(IngestError::io("write", &path))?;
+    Ok(id)
 }

@@ -10,10 +10,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, RwLock, Semaphore, watch};
 
 use super::error::unavailable;
 use super::keys::{KeyAccess, KeyLog, KeyTable};
-use super::lock::FolderLock;
 use super::options::IngestOptions;
-use super::state::{AppliedWrite, FolderState};
-use super::table_state::TableState;
+use super::recovery::FolderLock;
+use super::state::{AppliedWrite, FolderState, TableState};
 use super::{IngestError, TIDEGATE_FOLDER, TRASH_FOLDER};
 use crate::delta::{DeltaSnapshot, StopFlag, WriterOptions};
 use crate::write_ahead_log::{LogError, WriteAheadLog};

@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, RwLock};
 
 use super::IngestError;
 use super::columns::{pad, union};
-use super::pending::PendingRows;
+use super::state::PendingRows;
 use crate::delta::{
     DataFile, DataFileWriter, DeltaCommit, DeltaError, DeltaSnapshot, DeltaTable, PartitionBy, WriterOptions,
 };

@@ -7,17 +7,14 @@ use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, nearest_names};
 use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX, TableWrite, WriteMode, WriteRequest, WriteStart};
 
-use super::IngestError;
 use super::columns::{check_new_columns, merge_columns};
 use super::error::{conflict, unavailable};
-use super::folder_handle::IngestFolder;
 use super::keys::KeyState;
-use super::names::{check_new_table_name, is_rejects, table_key};
-use super::options::{SchemaEvolution, TableDeclaration};
+use super::options::{SchemaEvolution, TableDeclaration, check_new_table_name, is_rejects, table_key};
 use super::shared::{FolderShared, IngestCounters};
-use super::state::FolderState;
-use super::table_state::TableState;
+use super::state::{FolderState, TableState};
 use super::writer::{FolderWriter, RunningKey, TablePart};
+use super::{IngestError, IngestFolder};
 use crate::delta::{DataFileWriter, WriterOptions};
 
 /// Tables of one write.

@@ -1,17 +1,22 @@
-//! Compares what is on disk with what was written.
+//! Compares what is on disk with what was written: of an open folder, and of one that no process writes to. Nothing is changed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::IngestError;
-use super::names::table_key;
+use super::closed_tables::lost_tables;
+use super::kept_records::{KeptRecords, RecordSource};
+use super::options::{check_table_name, table_key};
+use super::recovery::{FolderLock, LOCK_FILE, LOG_FOLDER, read_id};
 use super::shared::FolderShared;
-use super::table_state::LoggedRows;
+use super::state::LoggedRows;
+use super::storage::flushed_sequence;
 use super::write_record::{RecordDescription, decode_record, decode_stream};
-use crate::delta::{DataFile, DeltaError, DeltaSnapshot, StopFlag, read_file, verify_file};
-use crate::write_ahead_log::LogChecker;
+use super::{IngestError, TIDEGATE_FOLDER};
+use crate::delta::{DataFile, DeltaError, DeltaSnapshot, DeltaTable, StopFlag, read_file, verify_file};
+use crate::write_ahead_log::{LogChecker, LogError, RecoveredRecord, read_log};
 
 /// Rows of a batch while files are read.
 const BATCH_ROWS: usize = 8192;
@@ -74,7 +79,7 @@ impl FolderShared {
 
 impl TableVerification {
     /// Reads a data file. Without a version of the table, its rows cannot be read.
-    pub(super) fn check_file(
+    fn check_file(
         &mut self,
         folder: &Path,
         snapshot: Option<&DeltaSnapshot>,
@@ -101,7 +106,7 @@ impl TableVerification {
         Ok(())
     }
 
-    pub(super) fn add_problem(&mut self, path: PathBuf, problem: String) {
+    fn add_problem(&mut self, path: PathBuf, problem: String) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push((path, problem));
         }
@@ -150,5 +155,186 @@ fn count_rows(payload: &Bytes, key: &str, count: &mut u64) {
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
         let rows = rows + table.staged.iter().map(|file| file.rows).sum::<u64>();
         *count = if table.replaces { rows } else { *count + rows };
+    }
+}
+
+/// A table while it is read.
+struct CheckedTable {
+    name: String,
+    folder: PathBuf,
+    snapshot: Option<Arc<DeltaSnapshot>>,
+    /// The Delta table has the rows of the records up to this one.
+    flushed: u64,
+    found: TableVerification,
+}
+
+/// Compares the tables of the folder at `path` with what was written: as
+/// [`IngestFolder::verify`](super::IngestFolder::verify), without opening the folder for writing. With `only`, one table.
+///
+/// Blocks the thread while it reads all files.
+///
+/// # Errors
+/// `Locked` if a process writes to the folder; `UnknownTable`; `Delta` with `Stopped` after `stop`; `Log` and `Io` if files
+/// cannot be read at all.
+pub fn verify_folder(
+    path: &Path,
+    only: Option<&str>,
+    stop: &StopFlag,
+) -> Result<Vec<(String, TableVerification)>, IngestError> {
+    let own = path.join(TIDEGATE_FOLDER);
+    let _lock = FolderLock::acquire_shared(path, &own.join(LOCK_FILE))?;
+    let log_folder = own.join(LOG_FOLDER);
+    let application = read_id(&log_folder)?;
+    let mut tables = open_tables(path, application.as_deref())?;
+    let log_problems = match application {
+        Some(application) => read_rows(path, &log_folder, &KeptRecords::load(path, &application)?, &mut tables, stop)?,
+        None => Vec::new(),
+    };
+    let lost = lost_tables(path)?;
+    // A table whose only record is lost has no folder.
+    for name in lost.keys() {
+        tables.entry(table_key(name)).or_insert_with(|| CheckedTable::new(path, name));
+    }
+    let only = only.map(table_key);
+    if let Some(unknown) = only.as_ref().filter(|key| !tables.contains_key(*key)) {
+        return Err(IngestError::UnknownTable(unknown.clone()));
+    }
+    let mut verified = Vec::new();
+    for (key, CheckedTable { name, folder, snapshot, mut found, .. }) in tables {
+        if only.as_ref().is_some_and(|only| *only != key) {
+            continue;
+        }
+        for file in snapshot.iter().flat_map(|snapshot| &snapshot.files) {
+            found.check_file(&folder, snapshot.as_deref(), file, stop).map_err(IngestError::delta(&name))?;
+        }
+        if let Some(reason) = lost.get(&name) {
+            found.add_problem(own.clone(), reason.clone());
+        }
+        for (file, problem) in &log_problems {
+            found.add_problem(file.clone(), problem.clone());
+        }
+        verified.push((name, found));
+    }
+    Ok(verified)
+}
+
+fn open_tables(path: &Path, application: Option<&str>) -> Result<BTreeMap<String, CheckedTable>, IngestError> {
+    let mut tables = BTreeMap::new();
+    for entry in std::fs::read_dir(path).map_err(IngestError::io("list", path))? {
+        let folder = entry.map_err(IngestError::io("list", path))?.path();
+        let Some(name) = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if !folder.is_dir() || check_table_name(&name).is_err() {
+            continue;
+        }
+        let mut found = TableVerification::default();
+        let (snapshot, flushed) = match DeltaTable::open(&folder) {
+            Ok(Some(table)) => {
+                let flushed = application.and_then(|application| flushed_sequence(&table, application));
+                (Some(table.snapshot()), flushed.unwrap_or(0))
+            }
+            Ok(None) => continue,
+            Err(error) => {
+                found.add_problem(folder.clone(), error.to_string());
+                (None, u64::MAX)
+            }
+        };
+        tables.insert(table_key(&name), CheckedTable { name, folder, snapshot, flushed, found });
+    }
+    Ok(tables)
+}
+
+/// Counts the rows that only the log has, and checks the data files that only its records name. Returns what is wrong with
+/// the log itself.
+fn read_rows(
+    path: &Path,
+    log_folder: &Path,
+    kept: &KeptRecords,
+    tables: &mut BTreeMap<String, CheckedTable>,
+    stop: &StopFlag,
+) -> Result<Vec<(PathBuf, String)>, IngestError> {
+    let flushed = tables.values().map(|table| table.flushed).filter(|flushed| *flushed < u64::MAX);
+    let acknowledged = flushed.chain(kept.last_sequences().into_values()).max();
+    let mut problems = Vec::new();
+    let mut visit = |record: RecoveredRecord, source: RecordSource<'_>| match record {
+        RecoveredRecord::Whole { sequence, payload } => {
+            let is_read = |table: &str| kept.is_read_from(source, table, sequence);
+            let added = add_record(path, sequence, &payload, tables, is_read, stop);
+            added.map_err(|error| LogError::replay(sequence, error))
+        }
+        RecoveredRecord::Lost(lost) => {
+            let (first, last) = (lost.sequences.start(), lost.sequences.end());
+            let problem =
+                format!("the records {first} to {last} are lost, from byte {} on: {}", lost.offset, lost.problem);
+            problems.push((lost.file, problem));
+            Ok(())
+        }
+    };
+    let mut read = || {
+        for (key, parts) in kept.tables() {
+            for part in parts {
+                part.read(&mut |record| visit(record, RecordSource::KeptFor(key)))?;
+            }
+        }
+        read_log(log_folder, acknowledged.unwrap_or(0), &mut |record| visit(record, RecordSource::Log))
+    };
+    let read = read();
+    stop.check().map_err(IngestError::delta(""))?;
+    read?;
+    Ok(problems)
+}
+
+fn add_record(
+    path: &Path,
+    sequence: u64,
+    payload: &Bytes,
+    tables: &mut BTreeMap<String, CheckedTable>,
+    is_read: impl Fn(&str) -> bool,
+    stop: &StopFlag,
+) -> Result<(), IngestError> {
+    match decode_record(payload) {
+        Some((RecordDescription::Write(write), streams)) => {
+            let tables_with_rows = write.tables.into_iter().zip(streams);
+            for (description, stream) in tables_with_rows.filter(|(table, _)| is_read(&table.table)) {
+                let key = table_key(&description.table);
+                let table = tables.entry(key).or_insert_with(|| CheckedTable::new(path, &description.table));
+                if sequence <= table.flushed {
+                    continue;
+                }
+                if description.replaces {
+                    table.found.log_rows = 0;
+                }
+                let (_, batches) = decode_stream(stream)?;
+                table.found.log_rows += batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+                let snapshot = table.snapshot.clone();
+                for file in description.staged.into_iter().filter_map(|file| file.into_data_file()) {
+                    let checked = table.found.check_file(&table.folder, snapshot.as_deref(), &file, stop);
+                    checked.map_err(IngestError::delta(&table.name))?;
+                }
+            }
+        }
+        Some((RecordDescription::DropTable { table }, _)) => {
+            let key = table_key(&table);
+            if is_read(&table) && tables.get(&key).is_some_and(|known| known.flushed < sequence) {
+                tables.remove(&key);
+            }
+        }
+        None => {
+            let problem = "its content is not that of a write".to_owned();
+            return Err(IngestError::Record { sequence, problem });
+        }
+    }
+    Ok(())
+}
+
+impl CheckedTable {
+    /// A table that only the log has.
+    fn new(path: &Path, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            folder: path.join(name),
+            snapshot: None,
+            flushed: 0,
+            found: TableVerification::default(),
+        }
     }
 }

@@ -22,7 +22,7 @@ use memmap2::MmapMut;
 use serde::{Deserialize, Serialize};
 use tidegate_query::{WriteMode, WriteReceipt, batch_bytes};
 
-use super::staged_file::StagedFile;
+use super::writer::StagedFile;
 
 /// Arrow's alignment of buffers.
 const ALIGNMENT: usize = 8;

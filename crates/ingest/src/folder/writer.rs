@@ -1,11 +1,14 @@
-//! A write: its rows are collected, then stored in all tables at once.
+//! A write: its rows are collected, then stored in all tables at once. The rows of a large write go to data files while they
+//! arrive, before a Delta table has them.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, SchemaRef};
 use async_trait::async_trait;
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{RowWriter, WriteMode, WriteReceipt};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
@@ -13,18 +16,16 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit};
 use super::IngestError;
 use super::columns::{check_new_columns, conform, convert_exactly, may_not_be_storable, merge_columns};
 use super::keys::{StoredKey, now_ms};
-use super::names::{is_rejects, table_key};
-use super::options::{SchemaEvolution, TableDeclaration};
-use super::pending::AppliedRows;
+use super::options::{SchemaEvolution, TableDeclaration, is_rejects, table_key};
 use super::shared::{FolderShared, IngestCounters, memory_units};
-use super::staged_file::{StagedFile, UnkeptFiles};
-use super::stager::Stager;
-use super::state::AppliedWrite;
+use super::state::{AppliedRows, AppliedWrite};
 use super::storage::{NewTable, TableStorage};
 use super::write_record::{
     RecordDescription, TableDescription, WriteDescription, decode_stream, encode_record, encode_stream,
 };
-use crate::delta::DataFile;
+use crate::delta::{
+    ColumnStatistics, DataFile, DataFileWriter, DeltaError, PartitionBy, StatisticsValue, WriterOptions,
+};
 use crate::write_ahead_log::LogError;
 
 /// Guards of data files that no record has yet.
@@ -389,5 +390,181 @@ impl RowWriter for FolderWriter {
             IngestCounters::add(&shared.counters.failed_writes, 1);
         }
         stored
+    }
+}
+
+/// Data files that a write produces. Dropping it deletes them.
+#[derive(Debug)]
+pub(crate) struct Stager {
+    storage: Arc<TableStorage>,
+    /// `None` after an error.
+    writer: Option<DataFileWriter>,
+    guard: OwnedRwLockReadGuard<()>,
+}
+
+impl Stager {
+    pub(crate) async fn new(
+        storage: Arc<TableStorage>,
+        schema: SchemaRef,
+        partition_by: Vec<PartitionBy>,
+        options: WriterOptions,
+    ) -> Result<Self, IngestError> {
+        let guard = storage.unlisted_files.clone().read_owned().await;
+        let folder = storage.folder.clone();
+        let open = move || DataFileWriter::new(&folder, &schema, &partition_by, options);
+        let writer = blocking(&storage.table, open).await?;
+        Ok(Self { storage, writer: Some(writer), guard })
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.writer.as_ref().map_or(0, DataFileWriter::memory_bytes)
+    }
+
+    pub(crate) async fn write(&mut self, batches: Vec<RecordBatch>) -> Result<(), IngestError> {
+        let Some(mut writer) = self.writer.take() else { return Err(IngestError::Closed) };
+        let write = move || {
+            batches.iter().try_for_each(|batch| writer.write(batch))?;
+            Ok(writer)
+        };
+        self.writer = Some(blocking(&self.storage.table, write).await?);
+        Ok(())
+    }
+
+    /// Completes the files. Returns the folder that their paths are relative to, and the guard that protects them until
+    /// a record has them.
+    pub(crate) async fn finish(self) -> Result<(PathBuf, Vec<DataFile>, OwnedRwLockReadGuard<()>), IngestError> {
+        let Some(writer) = self.writer else { return Err(IngestError::Closed) };
+        let files = blocking(&self.storage.table, move || writer.finish()).await?;
+        Ok((self.storage.folder.clone(), files, self.guard))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    table: &str,
+    work: impl FnOnce() -> Result<T, DeltaError> + Send + 'static,
+) -> Result<T, IngestError> {
+    let step = tokio::task::spawn_blocking(work);
+    step.await.map_err(|_| IngestError::Panicked)?.map_err(IngestError::delta(table))
+}
+
+/// A data file in a record of the log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StagedFile {
+    path: String,
+    pub(crate) rows: u64,
+    bytes: u64,
+    partition_values: Vec<Option<String>>,
+    modified_ms: i64,
+    checksum: Option<u32>,
+    statistics: Vec<StagedStatistics>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StagedStatistics {
+    column: String,
+    minimum: Option<StagedValue>,
+    maximum: Option<StagedValue>,
+    is_exact: bool,
+    null_count: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StagedValue {
+    /// As text, as JSON has no numbers of 128 bits.
+    Integer(String),
+    /// The bits of the number.
+    Float(u64),
+    Text(Box<str>),
+}
+
+impl From<&DataFile> for StagedFile {
+    fn from(file: &DataFile) -> Self {
+        let statistics = file.statistics.iter().map(|column| StagedStatistics {
+            column: column.column.clone(),
+            minimum: column.minimum.as_ref().map(StagedValue::from),
+            maximum: column.maximum.as_ref().map(StagedValue::from),
+            is_exact: column.is_exact,
+            null_count: column.null_count,
+        });
+        Self {
+            path: file.path.clone(),
+            rows: file.rows,
+            bytes: file.bytes,
+            partition_values: file.partition_values.clone(),
+            modified_ms: file.modified_ms,
+            checksum: file.checksum,
+            statistics: statistics.collect(),
+        }
+    }
+}
+
+impl StagedFile {
+    /// The data file. `None` if a number is none.
+    pub(crate) fn into_data_file(self) -> Option<DataFile> {
+        let statistics = self.statistics.into_iter().map(|column| {
+            Some(ColumnStatistics {
+                column: column.column,
+                minimum: column.minimum.map(StagedValue::into_value).transpose().ok()?,
+                maximum: column.maximum.map(StagedValue::into_value).transpose().ok()?,
+                is_exact: column.is_exact,
+                null_count: column.null_count,
+            })
+        });
+        Some(DataFile {
+            path: self.path,
+            rows: self.rows,
+            bytes: self.bytes,
+            partition_values: self.partition_values,
+            statistics: statistics.collect::<Option<_>>()?,
+            modified_ms: self.modified_ms,
+            checksum: self.checksum,
+        })
+    }
+}
+
+impl From<&StatisticsValue> for StagedValue {
+    fn from(value: &StatisticsValue) -> Self {
+        match value {
+            StatisticsValue::Integer(number) => Self::Integer(number.to_string()),
+            StatisticsValue::Float(number) => Self::Float(number.to_bits()),
+            StatisticsValue::Text(text) => Self::Text(text.clone()),
+        }
+    }
+}
+
+impl StagedValue {
+    fn into_value(self) -> Result<StatisticsValue, std::num::ParseIntError> {
+        Ok(match self {
+            Self::Integer(text) => StatisticsValue::Integer(text.parse()?),
+            Self::Float(bits) => StatisticsValue::Float(f64::from_bits(bits)),
+            Self::Text(text) => StatisticsValue::Text(text),
+        })
+    }
+}
+
+/// Data files that are deleted when this is dropped, unless they were kept.
+#[derive(Debug, Default)]
+pub(crate) struct UnkeptFiles(Vec<PathBuf>);
+
+impl UnkeptFiles {
+    pub(crate) fn extend(&mut self, folder: &Path, files: &[DataFile]) {
+        self.0.extend(files.iter().map(|file| folder.join(&file.path)));
+    }
+
+    /// Keeps the files: a record of the log has them, or may have them.
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for UnkeptFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // The folder may be gone with the table. A file that stays is deleted with the unused files later.
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::debug!(path = %path.display(), %error, "a file of an abandoned write could not be deleted");
+            }
+        }
     }
 }

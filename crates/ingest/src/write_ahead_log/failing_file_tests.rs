@@ -1,14 +1,15 @@
 //! A disk that fails: what was acknowledged stays, and what failed leaves nothing.
 
 use std::convert::Infallible;
-use std::io::{self, IoSlice};
+use std::io;
+use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::files::{LogFile, open_log_file};
+use super::segment::{LogFile, open_log_file};
 use super::{LogError, LogOptions, WriteAheadLog};
 
 /// The disk of a test.

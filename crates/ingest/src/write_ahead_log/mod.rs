@@ -3,14 +3,12 @@
 //! One thread writes the log. Records that arrive while it syncs share the next sync (group commit). Each record has a
 //! sequence number, counted from 1 without gaps; the counter survives restarts, even of an empty log.
 //!
-//! The log is a folder of segment files. A segment begins with a header (`record.rs`) and is deleted as a whole, when all
+//! The log is a folder of segment files. A segment begins with a header (`segment.rs`) and is deleted as a whole, when all
 //! of its records are released. The last segment always exists, as its header holds the sequence counter.
 
-mod check;
 mod error;
-mod files;
-mod record;
 mod recovery;
+mod segment;
 mod writer;
 
 use std::fs::{File, TryLockError};
@@ -24,12 +22,11 @@ use parking_lot::Mutex;
 use tidegate_core::private_file;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-pub(crate) use check::LogChecker;
 pub use error::LogError;
-pub(crate) use files::segment_path;
-use files::{LogFile, open_log_file};
-use record::RECORD_HEADER_BYTES;
-pub(crate) use recovery::{LostRecords, RecoveredRecord, list_segments, read_log};
+pub(crate) use recovery::{LogChecker, LostRecords, RecoveredRecord, list_segments, read_log};
+pub(crate) use segment::segment_path;
+
+use segment::{LogFile, RECORD_HEADER_BYTES, open_log_file};
 use writer::LogWriter;
 
 /// Commands that wait for the writer thread.

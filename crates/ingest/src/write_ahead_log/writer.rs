@@ -9,9 +9,11 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 
-use super::files::{LogFile, create_segment, segment_path, sync_folder, write_all};
-use super::record::{SEGMENT_HEADER_BYTES, SegmentHeader, encode_record_header};
 use super::recovery::{RecoveredLog, Segment};
+use super::segment::{
+    LogFile, SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, encode_record_header, segment_path, sync_folder,
+    write_all,
+};
 use super::{Append, Command, LogError, LogOptions, LogStatus, OpenFile};
 
 /// Records that share a sync.
