@@ -10,8 +10,7 @@ use crate::coding::BodyDecompressor;
 use crate::csv::CsvRows;
 use crate::error::BodyError;
 use crate::infer::infer_new_columns;
-use crate::json::document::JsonDocument;
-use crate::json::lines::JsonLines;
+use crate::json::{JsonDocument, JsonLines};
 use crate::options::{BodyFormat, BodyLimits, BodyOptions, UnknownColumns};
 use crate::rows::{DecodedRows, RowCollector, RowCounts};
 

@@ -99,8 +99,8 @@ impl CellError {
     }
 }
 
-impl From<crate::json::cursor::JsonSyntaxError> for Box<CellError> {
-    fn from(error: crate::json::cursor::JsonSyntaxError) -> Self {
+impl From<crate::json::JsonSyntaxError> for Box<CellError> {
+    fn from(error: crate::json::JsonSyntaxError) -> Self {
         let reason = format!("the JSON is malformed at byte {} of the row: {}", error.position + 1, error.reason);
         Box::new(CellError { path: String::new(), reason, is_syntax: true })
     }

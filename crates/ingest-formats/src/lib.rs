@@ -39,21 +39,17 @@
 mod arrow_stream;
 mod coding;
 mod column;
-mod columns;
-mod compact_protocol;
 mod convert;
 mod csv;
 mod decoder;
 mod error;
 mod infer;
 mod json;
-mod layout;
 mod options;
 mod parquet_body;
 mod parquet_footer;
 mod parquet_groups;
 mod parquet_pages;
-mod parquet_statistics;
 mod rows;
 mod value;
 
@@ -68,6 +64,6 @@ pub use options::{
     RejectMode, UnknownColumns,
 };
 pub use parquet_body::{ParquetBody, parquet_schema};
+pub use parquet_footer::exact_parquet_columns;
 pub use parquet_pages::decompressed_parquet_bytes;
-pub use parquet_statistics::exact_parquet_columns;
 pub use rows::{DecodedRows, RowCounts};

@@ -1,9 +1,9 @@
 //! Parquet files, which are read from their end.
 
-use std::fmt;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
 use arrow::array::{RecordBatch, RecordBatchReader as _};
 use arrow::datatypes::{FieldRef, Fields, Schema, SchemaRef};
@@ -17,9 +17,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use tidegate_core::MemoryReservation;
 
-use crate::convert::BatchConverter;
+use crate::convert::{BatchConverter, view_type};
 use crate::error::BodyError;
-use crate::layout::view_type;
 use crate::options::{BodyCoding, BodyLimits, BodyOptions};
 use crate::parquet_footer::check_footer;
 use crate::parquet_groups::{CheckedGroups, PageBudget};

@@ -13,7 +13,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::compact_protocol::CompactReader;
+use crate::parquet_footer::CompactReader;
 use crate::parquet_pages::fixed_bytes;
 
 /// All row groups of a file.

@@ -3,7 +3,8 @@
 //! The library makes as many bytes as the header of a page claims, or as its compressed bytes give. So all headers are
 //! read first, and pages whose codec has no bound are decompressed once to count their bytes.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 use parquet::basic::{Compression, Encoding, Type as PhysicalType};
@@ -11,10 +12,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::ChunkReader;
 
-use crate::compact_protocol::{CompactReader, CompactType, SKIP_DEPTH_MAX};
 use crate::convert::check_expansion;
 use crate::error::BodyError;
 use crate::options::BodyLimits;
+use crate::parquet_footer::{CompactReader, CompactType, SKIP_DEPTH_MAX};
 
 /// How many bytes are read for the header of a page: at first, and at most. Its statistics have values, which may be long.
 const HEADER_BYTES: usize = 1 << 10;

@@ -16,9 +16,8 @@ use super::size::between;
 use super::{ConversionKind, MemberConversion, ValueConversion, value_type};
 use crate::column::describe_type;
 use crate::error::CellError;
-use crate::json::cursor::JsonCursor;
-use crate::value::quoted;
-use crate::value::time::units_per_second;
+use crate::json::JsonCursor;
+use crate::value::{quoted, units_per_second};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;

@@ -3,24 +3,26 @@
 //! Which columns and types fit is decided once, from the schemas. Then each row is checked, rows that do not fit are
 //! removed, and the others are converted.
 
-mod apply;
 mod check;
 mod size;
 
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::{can_cast_types, filter_record_batch};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch,
+    StructArray, UInt32Array, make_array, new_null_array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options, filter_record_batch, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchOptions;
 
-use self::check::RowFailures;
 use crate::column::{NameIndex, describe_type, is_json_field};
 use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
-use crate::layout::plain_type;
 use crate::options::{BodyLimits, BodyOptions, UnknownColumns};
 use crate::rows::RowCollector;
+use check::{RowFailures, unpack};
 
 /// Bodies whose values have fewer bytes may have any number of them for a byte of the body.
 const UNCHECKED_BYTES: u64 = 16 << 20;
@@ -177,7 +179,7 @@ impl BatchConverter {
         if rows.is_refused() {
             return Ok(());
         }
-        let arrays = apply::convert_members(fitting.columns(), fitting.num_rows(), &self.columns)?;
+        let arrays = convert_members(fitting.columns(), fitting.num_rows(), &self.columns)?;
         let options = RecordBatchOptions::new().with_row_count(Some(fitting.num_rows()));
         let converted = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?;
         rows.push_batch(converted, positions, bytes);
@@ -357,5 +359,157 @@ fn is_exact_cast(source: &DataType, target: &DataType) -> bool {
                 || (is_float(source) && (is_integer(target) || is_float(target)))
                 || (is_decimal(source) && (is_decimal(target) || is_integer(target)))
         }
+    }
+}
+
+/// The arrays of the columns or members, each with `len` values.
+fn convert_members(arrays: &[ArrayRef], len: usize, members: &[MemberConversion]) -> Result<Vec<ArrayRef>, ArrowError> {
+    let convert = |member: &MemberConversion| match member.source.and_then(|position| arrays.get(position)) {
+        Some(array) => convert_values(array, &member.value),
+        None => Ok(new_null_array(&member.value.target, len)),
+    };
+    members.iter().map(convert).collect()
+}
+
+fn convert_values(array: &ArrayRef, conversion: &ValueConversion) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == &conversion.target {
+        return Ok(array.clone());
+    }
+    let array = unpack(array)?;
+    let target = value_type(&conversion.target);
+    let converted = match (&conversion.kind, target) {
+        (ConversionKind::Same, _) => array,
+        (ConversionKind::Cast, _) => exact_cast(&array, target)?,
+        (ConversionKind::Struct(members), DataType::Struct(fields)) => {
+            let nulls = array.nulls().cloned();
+            let columns = array.as_struct().columns().iter();
+            let columns = columns.map(|column| masked(column, nulls.as_ref())).collect::<Result<Vec<_>, _>>()?;
+            let arrays = convert_members(&columns, array.len(), members)?;
+            Arc::new(StructArray::try_new_with_length(fields.clone(), arrays, nulls, array.len())?)
+        }
+        (ConversionKind::List(item), _) => convert_list(&without_hidden_items(&array)?, item, target)?,
+        (ConversionKind::Map { key, value }, DataType::Map(entries, is_sorted)) => {
+            let array = without_hidden_items(&array)?;
+            let map = array.as_map();
+            let DataType::Struct(fields) = entries.data_type() else { return Err(unexpected(target)) };
+            let arrays = vec![convert_values(map.keys(), key)?, convert_values(map.values(), value)?];
+            let converted = StructArray::try_new(fields.clone(), arrays, None)?;
+            let nulls = map.nulls().cloned();
+            Arc::new(MapArray::try_new(entries.clone(), map.offsets().clone(), converted, nulls, *is_sorted)?)
+        }
+        _ => return Err(unexpected(target)),
+    };
+    exact_cast(&converted, &conversion.target)
+}
+
+fn exact_cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == target {
+        return Ok(array.clone());
+    }
+    cast_with_options(array, target, &CastOptions { safe: false, ..CastOptions::default() })
+}
+
+/// A copy that has no items but those of its lists: items of a list that is null were not checked.
+fn without_hidden_items(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let rows = UInt32Array::from_iter_values(0..u32::try_from(array.len()).unwrap_or(u32::MAX));
+    take(array, &rows, None)
+}
+
+/// The same values, null where `nulls` is: what is within a null was not checked.
+fn masked(array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<ArrayRef, ArrowError> {
+    if nulls.is_none() || array.data_type() == &DataType::Null {
+        return Ok(array.clone());
+    }
+    let nulls = NullBuffer::union(array.nulls(), nulls);
+    Ok(make_array(array.to_data().into_builder().nulls(nulls).build()?))
+}
+
+/// The items of lists of a fixed size, where also a list that is null has items.
+fn fixed_items(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let list = array.as_fixed_size_list();
+    let size = usize::try_from(list.value_length()).unwrap_or(0);
+    masked(list.values(), list.nulls().map(|nulls| nulls.expand(size)).as_ref())
+}
+
+fn convert_list(array: &ArrayRef, item: &ValueConversion, target: &DataType) -> Result<ArrayRef, ArrowError> {
+    let nulls = array.nulls().cloned();
+    if let (DataType::FixedSizeList(..), DataType::FixedSizeList(field, size)) = (array.data_type(), target) {
+        let items = convert_values(&fixed_items(array)?, item)?;
+        return Ok(Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, items, nulls, array.len())?));
+    }
+    let field = match target {
+        DataType::List(field) | DataType::LargeList(field) => field,
+        _ => return Err(unexpected(target)),
+    };
+    let large = match array.data_type() {
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            LargeListArray::try_new(field.clone(), list.offsets().clone(), convert_values(list.values(), item)?, nulls)?
+        }
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            let items = convert_values(list.values(), item)?;
+            let offsets = list.offsets().clone();
+            return finish_list(Arc::new(ListArray::try_new(field.clone(), offsets, items, nulls)?), target);
+        }
+        _ => return fixed_to_list(array, item, field, target),
+    };
+    finish_list(Arc::new(large), target)
+}
+
+fn fixed_to_list(
+    array: &ArrayRef,
+    item: &ValueConversion,
+    field: &FieldRef,
+    target: &DataType,
+) -> Result<ArrayRef, ArrowError> {
+    let list = array.as_fixed_size_list();
+    let size = usize::try_from(list.value_length()).unwrap_or(0);
+    let offsets = OffsetBuffer::<i64>::from_lengths(std::iter::repeat_n(size, list.len()));
+    let items = convert_values(&fixed_items(array)?, item)?;
+    let converted = LargeListArray::try_new(field.clone(), offsets, items, list.nulls().cloned())?;
+    finish_list(Arc::new(converted), target)
+}
+
+fn finish_list(array: ArrayRef, target: &DataType) -> Result<ArrayRef, ArrowError> {
+    exact_cast(&array, target)
+}
+
+fn unexpected(data_type: &DataType) -> ArrowError {
+    ArrowError::InvalidArgumentError(format!("a column of type {data_type} has other values"))
+}
+
+/// The type without dictionaries and views: which values repeat in a body is no property of a column.
+fn plain_type(data_type: &DataType) -> DataType {
+    with_leaves(data_type, |leaf| match leaf {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        other => other.clone(),
+    })
+}
+
+/// The type with views of text and bytes.
+pub(crate) fn view_type(data_type: &DataType) -> DataType {
+    with_leaves(data_type, |leaf| match leaf {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other.clone(),
+    })
+}
+
+/// The type with other types of single values. A dictionary becomes its values.
+fn with_leaves(data_type: &DataType, leaf: fn(&DataType) -> DataType) -> DataType {
+    let part = |field: &FieldRef| {
+        let data_type = with_leaves(field.data_type(), leaf);
+        Arc::new(field.as_ref().clone().with_data_type(data_type))
+    };
+    match data_type {
+        DataType::Dictionary(_, values) => with_leaves(values, leaf),
+        DataType::List(item) => DataType::List(part(item)),
+        DataType::LargeList(item) => DataType::LargeList(part(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(part(item), *size),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(part).collect()),
+        DataType::Map(entries, is_sorted) => DataType::Map(part(entries), *is_sorted),
+        single => leaf(single),
     }
 }
