@@ -4,9 +4,9 @@ use sqlparser::tokenizer::{Token, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
-use crate::parameter::Parameter;
-use crate::parse::{self, EscapeHandling};
-use crate::statement::Statement;
+use crate::parse;
+use crate::parse::EscapeHandling;
+use crate::statement::{Parameter, Statement};
 
 impl Statement {
     /// The text with identifiers in `quote`, for a server that reads them so. `has_standard_texts` is false for a server

@@ -1,4 +1,9 @@
-//! The statement policy: checks every node of the AST, by name and never by text.
+//! The statement policy: checks every node of the AST, by name and never by text, and before that the tokens.
+//!
+//! If the parser read tokens differently than the database, the AST would not show it. But harmful statements need certain
+//! tokens: a name before a parenthesis, or one of a few reserved words. The check of the tokens prefers false positives, and
+//! runs first so that its messages cover statements that the parser does not support. Whether SQL of another program writes is
+//! found by its words, too.
 
 use std::ops::ControlFlow;
 
@@ -6,11 +11,14 @@ use sqlparser::ast::{
     AccessExpr, Cte, Expr, ForClause, Function, Ident, LockType, ObjectName, ObjectNamePart, PipeOperator, Query,
     Select, SetExpr, Statement, TableFactor, Visit, Visitor,
 };
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
-use crate::function_policy;
-use crate::refusal::{self, refusal_error};
+use crate::parse::EscapeHandling;
+use crate::refusal::refusal_error;
+use crate::{function_policy, parse, refusal};
 
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReferencedNames {
@@ -362,4 +370,141 @@ fn record_name(list: &mut Vec<String>, name: String) -> ControlFlow<Error> {
     }
     list.push(name);
     ControlFlow::Continue(())
+}
+
+/// Refuses harmful tokens wherever they occur. `tokens` contains no whitespace.
+///
+/// The embedded engine runs the AST itself, so there the statement policy is sufficient.
+pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect: SqlDialect) -> Result<(), Error> {
+    if dialect.is_embedded() {
+        return Ok(());
+    }
+    let tokens: Vec<&Token> = tokens.collect();
+    for (index, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        let before = index.checked_sub(1).map(|before| tokens[before]);
+        let after = &tokens[index + 1..];
+        if after.first() == Some(&&Token::LParen) {
+            check_call(word, preceding_schema(&tokens[..index]), dialect)?;
+        }
+        let is_only_a_name = word.quote_style.is_some() || before.is_some_and(introduces_name);
+        if dialect.is_postgres() && !is_only_a_name {
+            check_reserved_word(word, after)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_call(word: &Word, schema: Option<String>, dialect: SqlDialect) -> Result<(), Error> {
+    let name = word.value.to_lowercase();
+    // Before a parenthesis an unusual name may be a common table expression; the statement policy checks that.
+    if !name.chars().all(|character| character.is_alphanumeric() || character == '_') {
+        return Ok(());
+    }
+    let Some(reason) = function_policy::function_refusal(schema.as_deref(), &name, dialect) else { return Ok(()) };
+    Err(refusal_error(&format!("the function {}", word.value), reason, "Leave it out."))
+}
+
+fn preceding_schema(before: &[&Token]) -> Option<String> {
+    match before {
+        [.., Token::Word(schema), Token::Period] => Some(schema.value.to_lowercase()),
+        _ => None,
+    }
+}
+
+/// After AS and after a dot a reserved word is a name. INSERT, MERGE and REPLACE have their own refusals.
+fn introduces_name(token: &Token) -> bool {
+    match token {
+        Token::Period => true,
+        Token::Word(Word { keyword, quote_style: None, .. }) => {
+            matches!(keyword, Keyword::AS | Keyword::INSERT | Keyword::MERGE | Keyword::REPLACE)
+        }
+        _ => false,
+    }
+}
+
+fn check_reserved_word(word: &Word, after: &[&Token]) -> Result<(), Error> {
+    let next = |index: usize| match after.get(index) {
+        Some(Token::Word(Word { keyword, quote_style: None, .. })) => *keyword,
+        _ => Keyword::NoKeyword,
+    };
+    match (word.keyword, next(0), next(1)) {
+        (Keyword::INTO, ..) => Err(refusal::refuse_into()),
+        (Keyword::FOR, Keyword::UPDATE, _) => Err(refusal::refuse_lock("FOR UPDATE")),
+        (Keyword::FOR, Keyword::SHARE, _) => Err(refusal::refuse_lock("FOR SHARE")),
+        (Keyword::FOR, Keyword::NO, Keyword::KEY) => Err(refusal::refuse_lock("FOR NO KEY UPDATE")),
+        (Keyword::FOR, Keyword::KEY, Keyword::SHARE) => Err(refusal::refuse_lock("FOR KEY SHARE")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `sql` changes data or locks rows, as far as its words show. Functions that write are not recognized.
+///
+/// # Errors
+/// `InvalidArguments` when the text cannot be tokenized.
+pub fn may_write(sql: &str, dialect: SqlDialect) -> Result<bool, Error> {
+    let tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
+    let words: Vec<String> = tokens.iter().filter_map(word).collect();
+    let reads = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
+    let first = words.iter().find(|word| *word != "(");
+    if first.is_some_and(|first| !reads.contains(&first.as_str())) {
+        return Ok(true);
+    }
+    let mut has_insert = false;
+    for [word, next] in words.array_windows() {
+        has_insert |= matches!(word.as_str(), "INSERT" | "MERGE");
+        let writes = match (word.as_str(), next.as_str()) {
+            ("INSERT" | "MERGE", "INTO") | ("DELETE", "FROM") => true,
+            ("FOR", "UPDATE" | "SHARE" | "NO" | "KEY") => true,
+            // The beginning of a statement; a column may have this name too.
+            ("(" | ")" | "ANALYZE", "UPDATE") => true,
+            (_, "INTO") => !has_insert,
+            _ => false,
+        };
+        if writes {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A word without quotation marks in upper case, or a parenthesis.
+fn word(token: &TokenWithSpan) -> Option<String> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
+        Token::LParen => Some("(".to_owned()),
+        Token::RParen => Some(")".to_owned()),
+        Token::Whitespace(_) => None,
+        _ => Some(String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_statements_are_recognized() {
+        let writes = |sql: &str| may_write(sql, SqlDialect::Postgres).unwrap();
+        for sql in [
+            "INSERT INTO t VALUES ($1)",
+            "with gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone",
+            "WITH a AS (SELECT 1) UPDATE t SET a = 1",
+            "WITH a AS (UPDATE t SET a = 1 RETURNING a) SELECT * FROM a",
+            "SELECT * FROM t FOR UPDATE SKIP LOCKED",
+            "SELECT * INTO copy FROM t",
+            "CALL refund($1)",
+            "EXPLAIN ANALYZE UPDATE t SET a = 1",
+        ] {
+            assert!(writes(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT 'DELETE FROM t', \"insert\", update FROM t -- INSERT INTO t",
+            "WITH a AS (SELECT 1) SELECT substring(b FOR 3), a.update FROM a",
+            "(SELECT 1) UNION SELECT 2",
+            "VALUES (1)",
+        ] {
+            assert!(!writes(sql), "{sql}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use tidegate_core::Error;
 
 use super::clauses::is_word;
-use super::operators::is_operator;
+use super::is_operator;
 use crate::refusal::{refusal_error, refuse_only};
 
 /// Leaves out `SEARCH …` and `CYCLE …` of common table expressions, `USING` with an operator, `.*` after an expression,

@@ -4,26 +4,23 @@
 //! differently (comments, escapes, dollar quotes, unusual whitespace), and printing the AST can create new tokens (`-
 //! -1` becomes a comment). So the tokens of the parser are written again, each in an unambiguous form, separated by
 //! spaces. Comments are left out, because some extensions read instructions from them.
+//!
+//! In PostgreSQL an operator is the longest run of certain characters, except for a trailing sign. The parser splits
+//! some runs differently. Both must read the same operators, so the tokens are corrected. `?` as a placeholder is
+//! distinguished from the JSON operator.
 
 mod clauses;
-mod grouping_sets;
 mod omitted_clauses;
-mod operators;
-mod placeholders;
-mod text_forms;
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace, Word};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 use tidegate_core::{Error, ErrorKind};
+
+pub(crate) use clauses::{expand_table_commands, rewrite_clauses, rewrite_text_forms};
+pub(crate) use omitted_clauses::{clause_refusal, omit_clauses};
 
 use crate::dialect::SqlDialect;
 use crate::refusal::{ambiguous_token_error, refusal_error};
-
-pub(crate) use clauses::{expand_table_commands, rewrite_clauses};
-pub(crate) use omitted_clauses::{clause_refusal, omit_clauses};
-pub(crate) use operators::is_operator;
-pub(crate) use placeholders::mark_placeholders;
-pub(crate) use text_forms::rewrite_text_forms;
 
 #[derive(Debug, Clone)]
 pub(crate) struct CanonicalToken {
@@ -51,7 +48,7 @@ pub(crate) fn canonicalize(
         placeholders: 0,
         has_numbers: false,
     };
-    let mut run = operators::OperatorRun::default();
+    let mut run = OperatorRun::default();
     for (token, source) in pair_with_sources(sql, tokens) {
         if dialect.is_postgres() && run.add_if_operator(&token, source) {
             continue;
@@ -89,8 +86,8 @@ fn can_be_adjacent(left: &Token, right: &Token) -> bool {
         (left, Token::DoubleColon) => is_name(left) || closes(left) || is_literal(left),
         (left, Token::LParen | Token::LBracket | Token::Period) if is_name(left) || closes(left) => true,
         (Token::Period | Token::DoubleColon, right) => is_name(right) || *right == Token::Mul,
-        (left, right) if operators::is_operator(left) => is_name(right) || is_literal(right) || *right == Token::LParen,
-        (left, right) if operators::is_operator(right) => is_name(left) || is_literal(left) || closes(left),
+        (left, right) if is_operator(left) => is_name(right) || is_literal(right) || *right == Token::LParen,
+        (left, right) if is_operator(right) => is_name(left) || is_literal(left) || closes(left),
         _ => false,
     }
 }
@@ -160,7 +157,7 @@ impl Canonicalizer {
     }
 
     /// Adds operators as PostgreSQL splits them.
-    fn add_operators(&mut self, run: &mut operators::OperatorRun) -> Result<(), Error> {
+    fn add_operators(&mut self, run: &mut OperatorRun) -> Result<(), Error> {
         for (token, text) in run.take()? {
             self.gap_before = std::mem::replace(&mut self.gap, TokenGap::Nothing);
             self.push(token.token, token.span, text);
@@ -330,4 +327,146 @@ fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Ite
         rest = after;
         (token, source)
     })
+}
+
+const OPERATOR_CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
+/// An operator of several characters may end with + or - if it contains one of these.
+const CHARACTERS_KEEPING_SIGN: &str = "~!@#^&|`?%";
+
+/// The maximum length of a run; PostgreSQL has no longer operators.
+const RUN_BYTES_MAX: usize = 63;
+
+#[derive(Default)]
+struct OperatorRun {
+    text: String,
+    first: Option<TokenWithSpan>,
+}
+
+impl OperatorRun {
+    fn add_if_operator(&mut self, token: &TokenWithSpan, source: &str) -> bool {
+        let is_operator = !source.is_empty()
+            && !matches!(token.token, Token::Whitespace(_))
+            && source.chars().all(|character| OPERATOR_CHARACTERS.contains(character));
+        if is_operator {
+            self.text.push_str(source);
+            self.first.get_or_insert_with(|| token.clone());
+        }
+        is_operator
+    }
+
+    fn take(&mut self) -> Result<Vec<(TokenWithSpan, String)>, Error> {
+        let Some(first) = self.first.take() else { return Ok(Vec::new()) };
+        let run = std::mem::take(&mut self.text);
+        // Within a run the parser misses comments that PostgreSQL recognizes.
+        if run.len() > RUN_BYTES_MAX || run.contains("--") || run.contains("/*") {
+            return Err(ambiguous_token_error(&run));
+        }
+        let operators = split_operators(&run).into_iter().map(|operator| {
+            let token =
+                parse_single_token(operator).unwrap_or_else(|| Token::CustomBinaryOperator(operator.to_owned()));
+            (TokenWithSpan { token, span: first.span }, operator.to_owned())
+        });
+        Ok(operators.collect())
+    }
+}
+
+/// Whether `token` is an operator that stays separate beside any token that is not an operator.
+///
+/// Not `&`: after a U it begins strings and names with escapes.
+pub(crate) fn is_operator(token: &Token) -> bool {
+    !matches!(token, Token::Ampersand | Token::Word(_))
+        && !token.to_string().is_empty()
+        && token.to_string().chars().all(|character| OPERATOR_CHARACTERS.contains(character))
+}
+
+/// Splits `run` into the operators that PostgreSQL reads.
+fn split_operators(run: &str) -> Vec<&str> {
+    let mut operators = Vec::new();
+    let mut rest = run;
+    while !rest.is_empty() {
+        let keeps_a_sign = rest[..rest.len() - 1].contains(|character| CHARACTERS_KEEPING_SIGN.contains(character));
+        let bare = if keeps_a_sign { rest } else { rest.trim_end_matches(['+', '-']) };
+        // In a run of signs, each sign is an operator.
+        let length = if bare.is_empty() { 1 } else { bare.len() };
+        let (operator, after) = rest.split_at(length);
+        operators.push(operator);
+        rest = after;
+    }
+    operators
+}
+
+fn parse_single_token(text: &str) -> Option<Token> {
+    let mut tokens = Tokenizer::new(SqlDialect::Postgres.parser_dialect(), text).tokenize().ok()?;
+    let only = tokens.pop().filter(|_| tokens.is_empty())?;
+    (only.to_string() == text || (only == Token::Neq && text == "!=")).then_some(only)
+}
+
+/// Converts each `?` that does not follow an operand to a placeholder.
+pub(crate) fn mark_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut ends_operand = false;
+    for TokenWithSpan { token, .. } in &mut tokens {
+        if matches!(token, Token::Whitespace(_)) {
+            continue;
+        }
+        if *token == Token::Question && !ends_operand {
+            *token = Token::Placeholder("?".to_owned());
+        }
+        ends_operand = is_end_of_operand(token);
+    }
+    tokens
+}
+
+#[rustfmt::skip]
+const KEYWORDS_BEFORE_OPERANDS: &[Keyword] = &[
+    Keyword::ALL, Keyword::AND, Keyword::ANY, Keyword::BETWEEN, Keyword::BY, Keyword::CASE, Keyword::DISTINCT,
+    Keyword::ELSE, Keyword::ESCAPE, Keyword::FIRST, Keyword::FROM, Keyword::HAVING, Keyword::ILIKE, Keyword::IN,
+    Keyword::LIKE, Keyword::LIMIT, Keyword::NEXT, Keyword::NOT, Keyword::OFFSET, Keyword::ON, Keyword::OR,
+    Keyword::SELECT, Keyword::THEN, Keyword::TO, Keyword::VALUES, Keyword::WHEN, Keyword::WHERE,
+];
+
+fn is_end_of_operand(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => word.quote_style.is_some() || !KEYWORDS_BEFORE_OPERANDS.contains(&word.keyword),
+        Token::RParen | Token::RBracket | Token::Number(..) | Token::Placeholder(_) => true,
+        other => is_text(other),
+    }
+}
+
+fn is_text(token: &Token) -> bool {
+    matches!(token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+
+    #[test]
+    fn splits_operators_like_postgresql() {
+        assert_eq!(split_operators("<>-"), ["<>", "-"]);
+        assert_eq!(split_operators("*-"), ["*", "-"]);
+        assert_eq!(split_operators("+-+"), ["+", "-", "+"]);
+        assert_eq!(split_operators("@-"), ["@-"]);
+        assert_eq!(split_operators("||-"), ["||-"]);
+        assert_eq!(split_operators("->>-"), ["->>", "-"]);
+        assert_eq!(split_operators("->-"), ["->", "-"]);
+        assert_eq!(split_operators("<|"), ["<|"]);
+        assert_eq!(split_operators("-"), ["-"]);
+    }
+
+    fn placeholders(sql: &str) -> usize {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+        let tokens = mark_placeholders(tokens);
+        tokens.iter().filter(|token| matches!(token.token, Token::Placeholder(_))).count()
+    }
+
+    #[test]
+    fn distinguishes_placeholder_from_json_operator() {
+        assert_eq!(placeholders("SELECT * FROM t WHERE id IN (?, ?) AND a = ? LIMIT ? OFFSET ?"), 5);
+        assert_eq!(placeholders("SELECT ? WHERE ? = a AND a BETWEEN ? AND ?"), 4);
+        assert_eq!(placeholders("SELECT doc ? 'a', doc -> 'b' ? key, (doc) ? ('a') FROM t"), 0);
+        assert_eq!(placeholders("SELECT doc ? ? FROM t WHERE data ? 'x'"), 1);
+    }
 }
