@@ -5,21 +5,16 @@
 //!
 //! Handlers in the database, a crate of their own, run SQL through [`CallTransaction`].
 
-mod batch_stream;
 mod call_transaction;
 mod catalog;
 pub mod connect;
 mod database;
 pub mod error;
-mod explain;
 mod function_restrictions;
 mod identity;
 mod ingest;
-mod opener;
-mod options;
 mod plan;
 mod pool;
-mod pooler;
 mod prepared;
 mod role;
 mod running_statement;
@@ -28,9 +23,8 @@ mod session;
 pub mod values;
 
 pub use call_transaction::{CallTransaction, PreparedCall};
-pub use database::PostgresDatabase;
+pub use database::{PostgresDatabase, PostgresOptions, TenantIsolation};
 pub use identity::{ClaimSettings, RunAs, user_and_tenant};
 pub use ingest::{PostgresIngest, PostgresIngestOptions};
-pub use options::{PostgresOptions, TenantIsolation};
 pub use role::{RoleFinding, RoleRequest};
 pub use session::{TransactionIdentity, retry_backoff};

@@ -1,18 +1,27 @@
 //! Connection strings in the two forms of libpq: `postgresql://reader@db.example.com/shop?sslmode=verify-full` and
-//! `host=db.example.com dbname=shop`.
+//! `host=db.example.com dbname=shop`. The settings of a connection come from the string, a service, and the environment, in
+//! this order of precedence.
 //!
 //! The driver parses the part of a URI before its parameters. Among parameters and keywords, the driver would refuse
 //! those of libpq that it does not know, so they are separated here.
 //! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>
+//!
+//! Unsupported keywords of libpq are errors and are not ignored: most of them make a connection safer, and the user
+//! relies on them.
 
+use std::collections::BTreeMap;
 use std::error::Error as _;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use super::keyword::{self, ConnectionStringError, KeywordValue, SettingOrigin};
+use super::environment::ConnectEnvironment;
+
+use Support::{Ignored, OnlyValues, Rejected, Supported};
 
 /// What is percent-encoded in the values of a URI.
 const NOT_IN_VALUES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
@@ -41,10 +50,10 @@ fn is_keyword_list(text: &str) -> bool {
     let word_before = |end: usize| text[..end].trim_end_matches(is_blank).rsplit(is_blank).next().unwrap_or_default();
     let Some((first, value)) = text.split_once('=') else { return false };
     let first = first.trim_matches(is_blank);
-    if keyword::find(first).is_none() {
+    if find_keyword(first).is_none() {
         return false;
     }
-    let keywords = text.match_indices('=').filter(|(at, _)| keyword::find(word_before(*at)).is_some()).count();
+    let keywords = text.match_indices('=').filter(|(at, _)| find_keyword(word_before(*at)).is_some()).count();
     let is_path = || value.contains(['/', '*', '?', '[']) || Path::new(value).exists();
     keywords > 1 || (SUFFICIENT_KEYWORDS.contains(&first) && !is_path())
 }
@@ -54,7 +63,7 @@ fn is_keyword_list(text: &str) -> bool {
 /// # Errors
 /// `text` is no valid connection string.
 pub fn without_password(text: &str) -> Result<Option<String>, ConnectionStringError> {
-    let pairs = parse(text)?;
+    let pairs = parse_pairs(text)?;
     if !has_password(&pairs) {
         return Ok(None);
     }
@@ -64,7 +73,7 @@ pub fn without_password(text: &str) -> Result<Option<String>, ConnectionStringEr
     Ok(Some(format!("postgresql://?{}", parameters.collect::<Vec<_>>().join("&"))))
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
+fn parse_pairs(text: &str) -> Result<Vec<KeywordValue>, ConnectionStringError> {
     // A URI contains no blanks. In a keyword string, the last character may be an escaped blank.
     let uri = text.trim_ascii();
     if let Some(scheme) = find_scheme(uri) {
@@ -233,7 +242,7 @@ impl<'a> ConnectionString<'a> {
         let unknown = || {
             ConnectionStringError::unknown_keyword(&SettingOrigin::ConnectionString, name, self.position(at), is_secret)
         };
-        Ok(KeywordValue { keyword: keyword::find(name).ok_or_else(unknown)?, value })
+        Ok(KeywordValue { keyword: find_keyword(name).ok_or_else(unknown)?, value })
     }
 
     fn foreign_uri(&self) -> ConnectionStringError {
@@ -257,7 +266,7 @@ impl<'a> ConnectionString<'a> {
 /// Whether `parameter` has no name of a parameter, but the @ after a password.
 fn is_end_of_password(parameter: &str) -> bool {
     let name = parameter.split('=').next().unwrap_or_default();
-    parameter.contains('@') && keyword::find(name).is_none()
+    parameter.contains('@') && find_keyword(name).is_none()
 }
 
 fn has_password(pairs: &[KeywordValue]) -> bool {
@@ -267,4 +276,334 @@ fn has_password(pairs: &[KeywordValue]) -> bool {
 /// As in C: a Unicode blank may be part of a password.
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t'..='\r')
+}
+
+#[derive(Debug)]
+pub(super) struct Keyword {
+    pub(super) name: &'static str,
+    /// The environment variable with the same meaning, if not empty.
+    pub(super) variable: &'static str,
+    support: Support,
+}
+
+#[derive(Debug)]
+enum Support {
+    /// It has its usual effect.
+    Supported,
+    /// It has no effect here, whatever its value.
+    Ignored,
+    /// Only these values are accepted; they describe the behaviour that always applies.
+    OnlyValues(&'static [&'static str]),
+    Rejected,
+}
+
+struct KeywordValue {
+    pub(super) keyword: &'static Keyword,
+    pub(super) value: String,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum SettingOrigin {
+    ConnectionString,
+    /// A line of a service file, counted from 1.
+    Service(PathBuf, usize),
+    Variable(&'static str),
+    Default,
+}
+
+impl fmt::Display for SettingOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ConnectionString => f.write_str("the connection string"),
+            Self::Service(path, line) => write!(f, "line {line} of {}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Default => f.write_str("by default"),
+        }
+    }
+}
+
+/// An error in a connection string, or in a setting that completes it.
+///
+/// No value is ever quoted: any part of a connection string may be an unescaped part of the password.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConnectionStringError(String);
+
+impl ConnectionStringError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// The text of `origin` has no valid syntax at the character `position`, counted from 1.
+    fn malformed(origin: &SettingOrigin, problem: &str, position: usize) -> Self {
+        Self(format!("{origin} cannot be read: {problem}, at character {position}"))
+    }
+
+    /// `origin` has the unknown keyword `name` at the character `position`. If the name may be part of a password, the
+    /// error has only its position.
+    fn unknown_keyword(origin: &SettingOrigin, name: &str, position: usize, is_secret: bool) -> Self {
+        if let Some((name, instead)) = FOREIGN_KEYWORDS.iter().find(|(foreign, _)| *foreign == name) {
+            return Self(format!("{origin} has the keyword {name}, which is one of another driver; {instead}"));
+        }
+        let subject = if is_secret { format!("at character {position}") } else { format!("{name:?}") };
+        let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Rejected));
+        let nearest = tidegate_core::nearest_names(name, usable.map(|keyword| keyword.name)).into_iter().next();
+        let nearest = nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default();
+        Self(format!("{origin} has an unknown keyword {subject}{nearest}"))
+    }
+}
+
+fn find_keyword(name: &str) -> Option<&'static Keyword> {
+    KEYWORDS.iter().find(|keyword| keyword.name == name)
+}
+
+const SCHEMA_ADVICE: &str = "write options=-csearch_path%3DNAME in a URI, or the schema before the name of each table";
+const POOL_ADVICE: &str = "leave it out: the pool is one of Tidegate, with its own settings in tidegate.yaml";
+
+/// Keywords of other drivers, and what has their effect here.
+const FOREIGN_KEYWORDS: [(&str, &str); 12] = [
+    ("currentSchema", SCHEMA_ADVICE),
+    ("schema", SCHEMA_ADVICE),
+    ("search_path", SCHEMA_ADVICE),
+    ("pgbouncer", "write pgbouncer: true of the database in tidegate.yaml"),
+    ("connection_limit", POOL_ADVICE),
+    ("pool_timeout", POOL_ADVICE),
+    ("pool_size", POOL_ADVICE),
+    ("prepareThreshold", "leave it out"),
+    ("prepared_statement_cache_size", "leave it out"),
+    ("ApplicationName", "write application_name"),
+    ("loginTimeout", "write connect_timeout"),
+    ("ssl", "write sslmode=require, or another mode of sslmode"),
+];
+
+const fn keyword(name: &'static str, variable: &'static str, support: Support) -> Keyword {
+    Keyword { name, variable, support }
+}
+
+const KEYWORDS: &[Keyword] = &[
+    // Location.
+    keyword("service", "PGSERVICE", Supported),
+    keyword("host", "PGHOST", Supported),
+    keyword("hostaddr", "PGHOSTADDR", Supported),
+    keyword("port", "PGPORT", Supported),
+    keyword("dbname", "PGDATABASE", Supported),
+    keyword("target_session_attrs", "PGTARGETSESSIONATTRS", Supported),
+    keyword("load_balance_hosts", "PGLOADBALANCEHOSTS", Supported),
+    // Authentication.
+    keyword("user", "PGUSER", Supported),
+    keyword("password", "PGPASSWORD", Supported),
+    keyword("passfile", "PGPASSFILE", Supported),
+    keyword("channel_binding", "PGCHANNELBINDING", Supported),
+    keyword("application_name", "PGAPPNAME", Supported),
+    keyword("fallback_application_name", "", Supported),
+    keyword("options", "PGOPTIONS", Supported),
+    // Protection.
+    keyword("sslmode", "PGSSLMODE", Supported),
+    keyword("sslnegotiation", "PGSSLNEGOTIATION", Supported),
+    keyword("sslrootcert", "PGSSLROOTCERT", Supported),
+    keyword("sslcert", "PGSSLCERT", Supported),
+    keyword("sslkey", "PGSSLKEY", Supported),
+    keyword("sslsni", "PGSSLSNI", Supported),
+    keyword("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", Supported),
+    keyword("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Supported),
+    // Timeouts.
+    keyword("connect_timeout", "PGCONNECT_TIMEOUT", Supported),
+    keyword("keepalives", "", Supported),
+    keyword("keepalives_idle", "", Supported),
+    keyword("keepalives_interval", "", Supported),
+    keyword("keepalives_count", "", Supported),
+    keyword("tcp_user_timeout", "", Supported),
+    // Without effect here.
+    keyword("client_encoding", "PGCLIENTENCODING", OnlyValues(&["UTF8", "utf8", "UTF-8", "utf-8", "auto"])),
+    keyword("gssencmode", "PGGSSENCMODE", OnlyValues(&["disable", "prefer"])),
+    keyword("sslcertmode", "PGSSLCERTMODE", OnlyValues(&["allow"])),
+    keyword("sslcompression", "", Ignored),
+    keyword("min_protocol_version", "PGMINPROTOCOLVERSION", OnlyValues(&["3.0"])),
+    keyword("replication", "", OnlyValues(&["false", "off", "no", "0"])),
+    keyword("max_protocol_version", "", Ignored),
+    keyword("krbsrvname", "", Ignored),
+    keyword("gsslib", "", Ignored),
+    keyword("gssdelegation", "", Ignored),
+    // Unsupported.
+    keyword("require_auth", "PGREQUIREAUTH", Rejected),
+    keyword("requirepeer", "PGREQUIREPEER", Rejected),
+    keyword("sslpassword", "", Rejected),
+    keyword("sslcrl", "PGSSLCRL", Rejected),
+    keyword("sslcrldir", "PGSSLCRLDIR", Rejected),
+    keyword("sslkeylogfile", "", Rejected),
+    keyword("scram_client_key", "", Rejected),
+    keyword("scram_server_key", "", Rejected),
+    keyword("servicefile", "", Rejected),
+    keyword("oauth_issuer", "", Rejected),
+    keyword("oauth_client_id", "", Rejected),
+    keyword("oauth_client_secret", "", Rejected),
+    keyword("oauth_scope", "", Rejected),
+];
+
+/// The values of the keywords. Contains the password, so it has no `Debug`.
+pub(super) struct Settings(BTreeMap<&'static str, Setting>);
+
+struct Setting {
+    value: String,
+    origin: SettingOrigin,
+}
+
+impl Settings {
+    /// Collects the settings in `text`; missing ones are taken from a service and from the environment.
+    pub(super) fn collect(text: &str, environment: &ConnectEnvironment<'_>) -> Result<Self, ConnectionStringError> {
+        let mut settings = Self(BTreeMap::new());
+        for KeywordValue { keyword, value } in parse_pairs(text)? {
+            // If a string contains a keyword twice, the last value applies.
+            settings.0.insert(keyword.name, Setting { value, origin: SettingOrigin::ConnectionString });
+        }
+        let service = settings.text("service").map(str::to_owned).or_else(|| environment.variable("PGSERVICE"));
+        if let Some(service) = service {
+            for (pair, origin) in find_service(&service, environment)? {
+                settings.set_default(pair.keyword, pair.value, origin);
+            }
+        }
+        for keyword in KEYWORDS {
+            if let Some(value) = environment.variable(keyword.variable) {
+                settings.set_default(keyword, value, SettingOrigin::Variable(keyword.variable));
+            }
+        }
+        settings.check_support()?;
+        Ok(settings)
+    }
+
+    /// The value of the keyword `name`; an empty value counts as missing.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|setting| setting.value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn origin(&self, name: &str) -> SettingOrigin {
+        self.0.get(name).map_or(SettingOrigin::Default, |setting| setting.origin.clone())
+    }
+
+    pub(super) fn list(&self, name: &str) -> Vec<&str> {
+        self.text(name).map_or_else(Vec::new, |list| list.split(',').collect())
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        name: &'static str,
+        expected: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, ConnectionStringError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        read(text.trim()).map(Some).ok_or_else(|| self.bad_value(name, expected))
+    }
+
+    /// The value of the keyword `name`, which must be one of `choices`.
+    pub(super) fn choose<T: Copy>(
+        &self,
+        name: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>, ConnectionStringError> {
+        let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+        let expected = format!("one of {}", names.join(", "));
+        self.read(name, &expected, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))
+    }
+
+    pub(super) fn bad_value(&self, name: &'static str, expected: &str) -> ConnectionStringError {
+        ConnectionStringError::new(format!("{}: {name} must be {expected}", self.origin(name)))
+    }
+
+    fn set_default(&mut self, keyword: &'static Keyword, value: String, origin: SettingOrigin) {
+        self.0.entry(keyword.name).or_insert(Setting { value, origin });
+    }
+
+    fn check_support(&self) -> Result<(), ConnectionStringError> {
+        // The protocol ends each text with a zero byte.
+        if let Some((name, setting)) = self.0.iter().find(|(_, setting)| setting.value.contains('\0')) {
+            return Err(ConnectionStringError::new(format!("{}: {name} contains a NUL character", setting.origin)));
+        }
+        for (name, setting) in self.0.iter().filter(|(_, setting)| !setting.value.is_empty()) {
+            match find_keyword(name).map(|keyword| &keyword.support) {
+                Some(Support::Rejected) => {
+                    return Err(ConnectionStringError::new(format!(
+                        "{}: {name} is not supported; ignoring it could make the connection less secure",
+                        setting.origin
+                    )));
+                }
+                Some(Support::OnlyValues(values)) if !values.contains(&setting.value.as_str()) => {
+                    return Err(self.bad_value(name, &format!("{}, if it is set", values.join(" or "))));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The settings of the service `name` with their location. Service files contain named groups of keywords and values, so
+/// that a connection string can consist of `service=shop`.
+/// <https://www.postgresql.org/docs/current/libpq-pgservice.html>
+///
+/// The file of the user comes before that of the system.
+fn find_service(
+    name: &str,
+    environment: &ConnectEnvironment<'_>,
+) -> Result<Vec<(KeywordValue, SettingOrigin)>, ConnectionStringError> {
+    let paths = service_file_paths(environment);
+    for path in &paths {
+        let content = match fs::read_to_string(path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(ConnectionStringError::new(format!("cannot read {}: {error}", path.display()))),
+        };
+        if let Some(pairs) = parse_service(&content, name, path)? {
+            return Ok(pairs);
+        }
+    }
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let paths = if paths.is_empty() { "there are none".to_owned() } else { paths.join(", ") };
+    Err(ConnectionStringError::new(format!("the service {name:?} is not in any service file ({paths})")))
+}
+
+fn service_file_paths(environment: &ConnectEnvironment<'_>) -> Vec<PathBuf> {
+    let of_home = || environment.home.as_ref().map(|home| home.join(".pg_service.conf"));
+    let own = environment.variable("PGSERVICEFILE").map(PathBuf::from).or_else(of_home);
+    let of_system = environment.variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
+    own.into_iter().chain(of_system).collect()
+}
+
+/// The group `name` in `content`, if it exists.
+fn parse_service(
+    content: &str,
+    name: &str,
+    path: &Path,
+) -> Result<Option<Vec<(KeywordValue, SettingOrigin)>>, ConnectionStringError> {
+    let mut pairs: Option<Vec<(KeywordValue, SettingOrigin)>> = None;
+    for (number, line) in (1..).zip(content.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(group) = line.strip_prefix('[') {
+            if pairs.is_some() {
+                break;
+            }
+            if group.strip_suffix(']') == Some(name) {
+                pairs = Some(Vec::new());
+            }
+        } else if let Some(pairs) = &mut pairs {
+            let origin = SettingOrigin::Service(path.to_owned(), number);
+            pairs.push((parse_pair(line, &origin)?, origin));
+        }
+    }
+    Ok(pairs)
+}
+
+fn parse_pair(line: &str, origin: &SettingOrigin) -> Result<KeywordValue, ConnectionStringError> {
+    let malformed = |problem| ConnectionStringError::malformed(origin, problem, 1);
+    let Some((name, value)) = line.split_once('=') else {
+        return Err(malformed("a keyword without ="));
+    };
+    let (name, value) = (name.trim(), value.trim().to_owned());
+    match find_keyword(name) {
+        Some(keyword) if keyword.name == "service" => Err(malformed("a service within a service")),
+        Some(keyword) => Ok(KeywordValue { keyword, value }),
+        None => Err(ConnectionStringError::unknown_keyword(origin, name, 1, false)),
+    }
 }

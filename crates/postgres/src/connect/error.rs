@@ -1,17 +1,15 @@
 //! Connection errors with two texts: one for the caller, one for the owner.
 
 use std::error::Error as _;
-use std::fmt;
-use std::io;
 use std::time::Duration;
+use std::{fmt, io};
 
 use rustls::CertificateError;
 use tidegate_core::ErrorKind;
 use tokio_postgres::error::{DbError, SqlState};
 
-use super::host::Host;
-use super::target::{ConnectTarget, SessionRole};
-use super::tls_settings::TlsMode;
+use super::tls::TlsMode;
+use super::{ConnectTarget, Host, SessionRole};
 
 /// Why a connection to a target failed. Its `Display` is the text for the owner: host, user, message of the server,
 /// source of the password, advice.

@@ -1,25 +1,33 @@
-//! The TLS connector: loads certificates from the configured files.
+//! The protection of a connection, in libpq's terms: its settings, the connector with certificates from the configured files,
+//! and which server certificates are trusted. <https://www.postgresql.org/docs/current/libpq-ssl.html>
 //!
 //! The files are read again for each connection, so that a renewed certificate is used without a restart.
+//!
+//! Without root certificates, every certificate is trusted. Its handshake signature is verified all the same: channel
+//! binding protects only if the server owns the certificate that it presents.
 
-use std::fmt;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, fs};
 
-use rustls::client::Resumption;
-use rustls::crypto::aws_lc_rs;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, SupportedProtocolVersion, version};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion, version,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::certificate_verifier::{CertificateVerifier, TrustedRoots};
-use super::tls_settings::{RootCertificates, TlsFile, TlsMode, TlsSettings, TlsVersion};
+use super::connection_string::{ConnectionStringError, Settings};
+use super::environment::ConnectEnvironment;
 
 /// The maximum size of a certificate or key file; the root certificates of a system take a tenth of it.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -204,4 +212,226 @@ fn is_open_to_others(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_open_to_others(_: &Path) -> bool {
     false
+}
+
+/// The TLS mode of a connection (`sslmode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsMode {
+    /// No TLS.
+    Disable,
+    /// TLS only if the server requires it.
+    Allow,
+    /// TLS if the server offers it.
+    Prefer,
+    /// TLS is required. The certificate is verified only if a file of root certificates exists.
+    Require,
+    /// TLS is required, and the certificate must have a trusted issuer.
+    VerifyCa,
+    /// TLS is required, and the certificate must have a trusted issuer and match the host name.
+    VerifyFull,
+}
+
+impl TlsMode {
+    const NAMES: [(&'static str, Self); 6] = [
+        ("disable", Self::Disable),
+        ("allow", Self::Allow),
+        ("prefer", Self::Prefer),
+        ("require", Self::Require),
+        ("verify-ca", Self::VerifyCa),
+        ("verify-full", Self::VerifyFull),
+    ];
+
+    /// The name in a connection string.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct TlsSettings {
+    pub(super) mode: TlsMode,
+    /// Whether TLS begins with the first byte, without negotiation.
+    pub(super) is_direct: bool,
+    roots: RootCertificates,
+    certificate: Option<TlsFile>,
+    pub(super) key: Option<TlsFile>,
+    /// Whether the host name is sent to the server (SNI).
+    sends_name: bool,
+    version_min: TlsVersion,
+    version_max: TlsVersion,
+}
+
+/// The trusted issuers of server certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum RootCertificates {
+    System,
+    /// The authorities in this file, if any.
+    File(Option<TlsFile>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TlsFile {
+    pub(super) path: PathBuf,
+    /// Whether it is the default file, which is used only if it exists.
+    is_default: bool,
+}
+
+impl TlsFile {
+    /// The path, unless it is a default file that does not exist.
+    fn existing(&self) -> Option<&Path> {
+        (!self.is_default || self.path.exists()).then_some(self.path.as_path())
+    }
+}
+
+/// A TLS version; older versions are not supported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TlsVersion {
+    V1_2,
+    V1_3,
+}
+
+impl TlsSettings {
+    pub(super) fn from_settings(
+        settings: &Settings,
+        environment: &ConnectEnvironment<'_>,
+    ) -> Result<Self, ConnectionStringError> {
+        let file = |keyword, default_name| {
+            let of_home = || Some(environment.home.as_ref()?.join(".postgresql").join(default_name));
+            match settings.text(keyword) {
+                Some(path) => Some(TlsFile { path: path.into(), is_default: false }),
+                None => of_home().map(|path| TlsFile { path, is_default: true }),
+            }
+        };
+        let roots = match settings.text("sslrootcert") {
+            Some("system") => RootCertificates::System,
+            _ => RootCertificates::File(file("sslrootcert", "root.crt")),
+        };
+        let by_default = if roots == RootCertificates::System { TlsMode::VerifyFull } else { TlsMode::Prefer };
+        let versions = [("TLSv1.2", TlsVersion::V1_2), ("TLSv1.3", TlsVersion::V1_3)];
+        let read = Self {
+            mode: settings.choose("sslmode", &TlsMode::NAMES)?.unwrap_or(by_default),
+            is_direct: settings.choose("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false),
+            roots,
+            certificate: file("sslcert", "postgresql.crt"),
+            key: file("sslkey", "postgresql.key"),
+            sends_name: settings.choose("sslsni", &[("0", false), ("1", true)])?.unwrap_or(true),
+            version_min: settings.choose("ssl_min_protocol_version", &versions)?.unwrap_or(TlsVersion::V1_2),
+            version_max: settings.choose("ssl_max_protocol_version", &versions)?.unwrap_or(TlsVersion::V1_3),
+        };
+        read.check()
+    }
+
+    fn check(self) -> Result<Self, ConnectionStringError> {
+        if self.roots == RootCertificates::System && self.mode != TlsMode::VerifyFull {
+            return Err(ConnectionStringError::new(
+                "sslrootcert=system requires sslmode=verify-full, because public authorities issue certificates to \
+                 anyone",
+            ));
+        }
+        if self.is_direct && self.mode < TlsMode::Require {
+            return Err(ConnectionStringError::new(
+                "sslnegotiation=direct requires sslmode=require or stronger, because it never falls back to a \
+                 connection without TLS",
+            ));
+        }
+        if self.version_min > self.version_max {
+            return Err(ConnectionStringError::new("ssl_min_protocol_version is above ssl_max_protocol_version"));
+        }
+        Ok(self)
+    }
+}
+
+/// The trusted issuers of a server certificate, and whether the certificate must match the host name.
+#[derive(Debug)]
+struct CertificateVerifier {
+    algorithms: WebPkiSupportedAlgorithms,
+    /// `None` trusts every certificate.
+    roots: Option<TrustedRoots>,
+    checks_name: bool,
+}
+
+#[derive(Debug)]
+struct TrustedRoots {
+    certificates: Vec<CertificateDer<'static>>,
+    store: RootCertStore,
+}
+
+impl TrustedRoots {
+    /// The usable ones among `certificates`; `None` if there are none.
+    pub(super) fn new(certificates: Vec<CertificateDer<'static>>) -> Option<Self> {
+        let mut store = RootCertStore::empty();
+        let (usable, _) = store.add_parsable_certificates(certificates.iter().cloned());
+        (usable > 0).then_some(Self { certificates, store })
+    }
+
+    /// Checks that `certificate` is issued by one of the roots, or is one of them. A self-signed certificate that the
+    /// owner configured is trusted. The validity period is checked in both cases.
+    fn check(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> Result<(), Error> {
+        let parsed = ParsedCertificate::try_from(certificate)?;
+        let checked =
+            verify_server_cert_signed_by_trust_anchor(&parsed, &self.store, intermediates, now, algorithms.all);
+        match checked {
+            Err(error) if !is_about_dates(&error) && self.certificates.iter().any(|root| root == certificate) => Ok(()),
+            checked => checked,
+        }
+    }
+}
+
+fn is_about_dates(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidCertificate(
+            CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. }
+        )
+    )
+}
+
+impl ServerCertVerifier for CertificateVerifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if let Some(roots) = &self.roots {
+            roots.check(certificate, intermediates, now, &self.algorithms)?;
+        }
+        if self.checks_name {
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
 }

@@ -6,7 +6,7 @@ use tidegate_sql::{SqlDialect, Transaction};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::error::key_in_use_error;
+use super::write::key_in_use_error;
 use crate::error::internal_statement_error;
 use crate::pool::{Lease, Pool};
 use crate::session::{COMMIT, ROLLBACK, TransactionIdentity};

@@ -31,16 +31,10 @@
 //! The key of a write is stored as its SHA-256 in `tidegate.ingest_keys`, in the transaction of the rows. The table is
 //! created if the role may do so. A key is remembered for 24 hours.
 
-mod column;
-mod copy;
 mod encode;
-mod error;
 mod keys;
-mod network_address;
-mod numeric;
 mod table;
 mod write;
-mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,8 +46,8 @@ use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, IngestTarget, W
 use tidegate_sql::{SqlDialect, Transaction};
 
 use crate::connect::ConnectTarget;
+use crate::database::PostgresOptions;
 use crate::identity::{ClaimSettings, RunAs};
-use crate::options::PostgresOptions;
 use crate::pool::{Lease, Pool};
 use crate::session::{ROLLBACK, TransactionIdentity};
 use table::TargetTable;
@@ -151,7 +145,7 @@ impl PostgresIngest {
                 let connection = lease.connection()?;
                 let sql = format!("DELETE FROM {}", plan.table.sql_name);
                 let deleted = lease.run(connection.client().batch_execute(&sql)).await;
-                deleted.map_err(|error| error::write_error(&error, &self.database, &plan.table, None))?;
+                deleted.map_err(|error| write::write_error(&error, &self.database, &plan.table, None))?;
             }
             plans.push(plan);
         }
@@ -204,7 +198,7 @@ impl IngestTarget for PostgresIngest {
         }
         let plans = self.prepare(&mut lease, &request).await?;
         let write = Write::new(self.database.clone(), lease, plans, key)?;
-        Ok(WriteStart::Writer(writer::spawn(write, &self.pool)))
+        Ok(WriteStart::Writer(write::spawn(write, &self.pool)))
     }
 
     async fn drop_table(&self, table: &str) -> Result<(), Error> {

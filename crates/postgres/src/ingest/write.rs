@@ -1,23 +1,27 @@
-//! A write: the rows of its tables, in one transaction.
+//! A write: the rows of its tables, in one transaction, sent by a task with one `COPY … FROM STDIN BINARY` for each table.
+//!
+//! The message of an error names constraint and columns, and quotes no row that is in the table.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
+use bytes::Bytes;
+use futures::SinkExt;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{StoredColumn, WritePlan, WriteReceipt};
+use tidegate_query::{RowWriter, StepWriter, StoredColumn, WritePlan, WriteReceipt, WriteStep, WriteSteps};
 use tidegate_sql::SqlDialect;
+use tokio_postgres::error::DbError;
+use tokio_postgres::{Client, CopyInSink};
 
-use super::copy::CopyCommand;
 use super::encode::{ColumnValues, is_fitting};
-use super::error::{commit_error, write_error};
 use super::keys::StoredKey;
 use super::table::TargetTable;
-use super::writer::ROWS_TIMEOUT;
 use crate::connect::OpenConnection;
 use crate::error::{internal_statement_error, statement_error};
-use crate::pool::{Lease, ROLLBACK_TIMEOUT};
+use crate::pool::{Lease, Pool, ROLLBACK_TIMEOUT};
 use crate::session::{COMMIT, ROLLBACK};
 
 /// How much longer the server waits for the next command than the node.
@@ -111,7 +115,7 @@ impl Write {
     }
 
     /// Copies the rows of `batch` into the table at this position.
-    pub(super) async fn copy(&mut self, table: usize, batch: &RecordBatch) -> Result<(), Error> {
+    async fn copy(&mut self, table: usize, batch: &RecordBatch) -> Result<(), Error> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
@@ -208,4 +212,171 @@ impl Write {
 /// its own.
 fn rows_before(table: usize, plan: &TablePlan) -> Option<u64> {
     (table == 0).then_some(plan.rows)
+}
+
+/// How long a write waits for its next rows. It holds locks and a connection.
+const ROWS_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Starts the task of `write`. Dropping the writer ends the task, and rolls back.
+pub(super) fn spawn(write: Write, pool: &Pool) -> Box<dyn RowWriter> {
+    let (writer, steps, mut finished) = StepWriter::new(ROWS_TIMEOUT, ());
+    let background_tasks = pool.background_tasks();
+    let closing = background_tasks.closing.clone();
+    background_tasks.spawn(async move {
+        let mut write = write;
+        let outcome = tokio::select! {
+            biased;
+            () = finished.closed() => Ok(None),
+            () = closing.cancelled() => Err(Error::new(ErrorKind::Unavailable, "the database is being closed")),
+            outcome = run(&mut write, steps) => outcome.map(Some),
+        };
+        // The connection returns before the outcome.
+        match outcome {
+            Ok(Some(_)) => drop(write),
+            _ => write.roll_back().await,
+        }
+        if let Some(outcome) = outcome.transpose() {
+            // Nobody waits if the writer was dropped.
+            let _ = finished.send(outcome);
+        }
+    });
+    Box::new(writer)
+}
+
+/// Writes until the commit.
+async fn run(write: &mut Write, mut steps: WriteSteps) -> Result<WriteReceipt, Error> {
+    loop {
+        match steps.next().await? {
+            Some(WriteStep::Rows(table, batch)) => write.copy(table, &batch).await?,
+            Some(WriteStep::Commit) => return write.commit().await,
+            None => return Err(Error::new(ErrorKind::Cancelled, "the write was abandoned")),
+        }
+    }
+}
+
+/// The signature, the flags and the length of the header extension.
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// The number of columns of the end.
+const TRAILER: &[u8] = &[0xff; 2];
+/// The size of the buffer at which it is sent.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// The size after which a command ends and another one follows. Errors of rows become known then, and the server checks
+/// foreign keys, for which it otherwise keeps an entry in memory for each row.
+const COMMAND_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// A running command. Dropping it lets the command fail.
+struct CopyCommand {
+    sink: Pin<Box<CopyInSink<Bytes>>>,
+    pub(super) buffer: Vec<u8>,
+    bytes_sent: usize,
+    pub(super) rows: u64,
+}
+
+impl CopyCommand {
+    /// Begins to copy into `columns` (quoted) of the table `sql_name`.
+    pub(super) async fn start(
+        client: &Client,
+        sql_name: &str,
+        columns: &[String],
+    ) -> Result<Self, tokio_postgres::Error> {
+        let sql = format!("COPY {sql_name} ({}) FROM STDIN BINARY", columns.join(", "));
+        let sink = Box::pin(client.copy_in(&sql).await?);
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+        buffer.extend_from_slice(HEADER);
+        Ok(Self { sink, buffer, bytes_sent: 0, rows: 0 })
+    }
+
+    /// Sends the buffer if it is full. Waits until the connection takes it.
+    async fn send_if_full(&mut self) -> Result<(), tokio_postgres::Error> {
+        if self.buffer.len() >= BUFFER_BYTES { self.send().await } else { Ok(()) }
+    }
+
+    async fn send(&mut self) -> Result<(), tokio_postgres::Error> {
+        let bytes = std::mem::replace(&mut self.buffer, Vec::with_capacity(BUFFER_BYTES));
+        self.bytes_sent += bytes.len();
+        self.sink.send(bytes.into()).await
+    }
+
+    /// Whether the command has received so much that another one should follow.
+    fn is_full(&self) -> bool {
+        self.bytes_sent >= COMMAND_BYTES_MAX
+    }
+
+    /// Ends the command; returns the number of rows that the server stored.
+    pub(super) async fn finish(mut self) -> Result<u64, tokio_postgres::Error> {
+        self.buffer.extend_from_slice(TRAILER);
+        self.send().await?;
+        self.sink.as_mut().finish().await
+    }
+}
+
+/// The error of copying rows into `table`. `rows_before` rows were copied by earlier commands of the write; nothing if they
+/// are not the rows that the write is about.
+pub(super) fn write_error(
+    error: &tokio_postgres::Error,
+    database: &str,
+    table: &TargetTable,
+    rows_before: Option<u64>,
+) -> Error {
+    let mapped = statement_error(error, database, "");
+    let Some(server) = error.as_db_error().filter(|_| mapped.kind() == ErrorKind::InvalidArguments) else {
+        return mapped;
+    };
+    let (row, column) = place_of(server);
+    let columns = match columns_of(server, table, column) {
+        columns if columns.is_empty() => String::new(),
+        columns => format!(" (column {})", columns.join(", ")),
+    };
+    let described = Error::new(mapped.kind(), format!("{}{columns}", server.message()))
+        .with_detail(mapped.detail().unwrap_or_default());
+    let described = match server.hint() {
+        Some(hint) => described.with_hint(hint),
+        None => described,
+    };
+    // The server counts the rows of the command from 1.
+    match rows_before.zip(row) {
+        Some((before, row)) => described.with_refused_row(before.saturating_add(row).saturating_sub(1)),
+        None => described,
+    }
+}
+
+/// The error of the commit: deferred constraints are checked there.
+fn commit_error(error: &tokio_postgres::Error, database: &str, table: Option<&TargetTable>) -> Error {
+    if error.as_db_error().is_some() {
+        return match table {
+            Some(table) => write_error(error, database, table, None),
+            None => statement_error(error, database, ""),
+        };
+    }
+    let message = format!(
+        "the connection to the database {database} was lost while the rows were committed; they are stored or not"
+    );
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("Send the rows again with the same key, which stores them once; without a key, look for them first.")
+        .with_detail(error.to_string())
+}
+
+/// A write with the same key is running.
+pub(super) fn key_in_use_error() -> Error {
+    Error::new(ErrorKind::Conflict, "a write with the same key is running")
+        .with_hint("Wait for its end, then send the rows again with the same key.")
+}
+
+/// The row of the command, from 1, and its column. Only the context has them: `COPY events, line 3, column id`.
+fn place_of(error: &DbError) -> (Option<u64>, Option<String>) {
+    let context = error.where_().unwrap_or_default().lines().find(|line| line.starts_with("COPY "));
+    let Some((_, rest)) = context.and_then(|context| context.split_once(", line ")) else { return (None, None) };
+    let row = rest.split(|character: char| !character.is_ascii_digit()).next().and_then(|row| row.parse().ok());
+    let column = rest.split_once(", column ").map(|(_, column)| column.to_owned());
+    (row, column)
+}
+
+/// The columns of the constraint. Keys are in the detail, in front of their values: `Key (a, b)=(1, 2) already exists.`
+fn columns_of(error: &DbError, table: &TargetTable, column: Option<String>) -> Vec<String> {
+    let is_named = |(name, _): &&(String, Vec<String>)| Some(name.as_str()) == error.constraint();
+    if let Some((_, columns)) = table.constraints.iter().find(is_named) {
+        return columns.clone();
+    }
+    let of_key = error.detail().and_then(|detail| detail.strip_prefix("Key (")?.split_once(")=("));
+    of_key.map(|(columns, _)| columns.to_owned()).or(column).into_iter().collect()
 }

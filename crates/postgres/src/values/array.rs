@@ -13,10 +13,8 @@ use arrow::datatypes::{
 };
 
 use super::column::{BinaryForm, ColumnDecoder};
-use super::raw::ValueError;
-use super::raw::{ValueReader, exactly};
-use super::text::{BytesBuilder, TextRendering};
-use super::{datetime, numeric};
+use super::scalar::{BytesBuilder, TextRendering};
+use super::{ValueError, ValueReader, exactly, scalar};
 
 /// Builds an array from binary values. Each value takes one `match` and no allocation.
 pub(super) enum ArrayBuilder {
@@ -106,10 +104,10 @@ impl ArrayBuilder {
             Self::Decimal256(scale, array) => append_decimal(array, *scale, bytes)?,
             Self::Text(text_rendering, array) => array.append(|out| text_rendering.write(bytes, out))?,
             Self::Bytes(array) => array.append(|out| TextRendering::Plain.write(bytes, out))?,
-            Self::Date(array) => array.append_value(datetime::decode_date(bytes)?),
-            Self::Time(array) => array.append_value(datetime::decode_time(bytes)?),
-            Self::Timestamp(array) => array.append_value(datetime::decode_timestamp(bytes)?),
-            Self::Interval(array) => array.append_value(datetime::decode_interval(bytes)?),
+            Self::Date(array) => array.append_value(scalar::decode_date(bytes)?),
+            Self::Time(array) => array.append_value(scalar::decode_time(bytes)?),
+            Self::Timestamp(array) => array.append_value(scalar::decode_timestamp(bytes)?),
+            Self::Interval(array) => array.append_value(scalar::decode_interval(bytes)?),
             Self::List(array) => array.append(bytes)?,
             Self::Struct(array) => array.append(bytes)?,
         }
@@ -156,7 +154,7 @@ fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
     scale: i8,
     bytes: &[u8],
 ) -> Result<(), ValueError> {
-    array.append_value(numeric::decode_decimal::<T>(bytes, scale)?);
+    array.append_value(scalar::decode_decimal::<T>(bytes, scale)?);
     Ok(())
 }
 

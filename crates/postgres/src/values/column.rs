@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef,
 use tidegate_query::{ExtensionType, with_type_name};
 use tokio_postgres::types::{Kind, Type};
 
-use super::text::TextRendering;
+use super::scalar::TextRendering;
 
 /// The maximum number of digits of Arrow's decimals.
 const DECIMAL128_DIGITS: i32 = 38;
