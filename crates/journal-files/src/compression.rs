@@ -1,8 +1,9 @@
 //! The compression of large values: XZ, LZ4 and Zstandard.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 
-use crate::header::read_u64;
+use crate::file::read_u64;
 
 const XZ: u8 = 1;
 const LZ4: u8 = 1 << 1;

@@ -23,23 +23,13 @@
 mod blocks;
 mod compression;
 mod cursor;
-mod entry_list;
-mod error;
-mod fields;
 mod file;
 mod folder;
-mod hash;
-mod header;
-mod matches;
-mod order;
 mod query;
 mod values;
 
-pub use error::JournalError;
-pub use file::{EntryHead, JournalFile};
+pub use cursor::FieldMatch;
+pub use file::{EntryHead, FileHeader, Id128, JournalError, JournalFile};
 pub use folder::{Journal, is_journal_path, list_files};
-pub use header::{FileHeader, Id128};
-pub use matches::FieldMatch;
-pub use order::{CheckedFiles, position};
-pub use query::{JournalQuery, JournalReader, ReadEntry};
+pub use query::{CheckedFiles, JournalQuery, JournalReader, ReadEntry, position};
 pub use values::{FieldSelection, FieldValue};

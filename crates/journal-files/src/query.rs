@@ -1,16 +1,14 @@
-//! A query of a journal, and its entries from all files.
+//! A query of a journal, and its entries from all files, in their order.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::cursor::{CursorError, FileCursor};
-use crate::error::JournalError;
-use crate::file::{EntryHead, JournalFile};
+use parking_lot::Mutex;
+
+use crate::cursor::{CursorError, EntryList, FieldMatch, FileCursor};
+use crate::file::{EntryHead, Id128, JournalError, JournalFile};
 use crate::folder::Journal;
-use crate::header::Id128;
-use crate::matches::FieldMatch;
-use crate::order::{CheckedFiles, OrderedEntry};
 use crate::values::{FieldSelection, FieldValue};
 
 /// The defects of one file after which the rest of it is not read.
@@ -228,4 +226,117 @@ impl JournalReader {
         let ordering = entry.compare(other);
         ordering == if self.query.is_backward { Ordering::Greater } else { Ordering::Less }
     }
+}
+
+/// The bits of a position that distinguish entries of the same number.
+const TIE_BITS: u32 = 24;
+/// The maximum number of files whose order is remembered.
+const CHECKED_FILES_MAX: usize = 8_192;
+
+/// An entry with the sequence that numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OrderedEntry {
+    pub(crate) seqnum_id: Id128,
+    pub(crate) head: EntryHead,
+}
+
+impl OrderedEntry {
+    /// The order of `journalctl`: by the sequence of one writer, then by the time since the boot, then by time.
+    fn compare(&self, other: &Self) -> Ordering {
+        let (a, b) = (&self.head, &other.head);
+        let by_seqnum = if self.seqnum_id == other.seqnum_id { a.seqnum.cmp(&b.seqnum) } else { Ordering::Equal };
+        let by_boot = || if a.boot_id == b.boot_id { a.monotonic.cmp(&b.monotonic) } else { Ordering::Equal };
+        by_seqnum.then_with(by_boot).then_with(|| a.realtime.cmp(&b.realtime)).then_with(|| a.xor_hash.cmp(&b.xor_hash))
+    }
+
+    /// Whether both are one entry that is in two files.
+    fn is_same(&self, other: &Self) -> bool {
+        let (a, b) = (&self.head, &other.head);
+        self.seqnum_id == other.seqnum_id
+            && (a.seqnum, a.realtime, a.monotonic, a.boot_id, a.xor_hash)
+                == (b.seqnum, b.realtime, b.monotonic, b.boot_id, b.xor_hash)
+    }
+}
+
+/// A number that identifies an entry among those of the same time, and does not change when files are rotated. It is
+/// in the order of sequence numbers.
+pub fn position(seqnum_id: Id128, head: &EntryHead) -> u64 {
+    let fold = |id: Id128| {
+        let number = u128::from_be_bytes(id.0);
+        (number ^ number >> 64) as u64
+    };
+    // One round of a multiplicative hash spreads the bits of all members.
+    let mixed = (fold(seqnum_id) ^ fold(head.boot_id).rotate_left(17) ^ head.xor_hash ^ head.monotonic.rotate_left(41))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (head.seqnum << TIE_BITS | mixed >> (64 - TIE_BITS)) & (u64::MAX >> 1)
+}
+
+/// What is known about files, whatever their names: whether their entries are in the order of their times. Cheap to
+/// clone.
+#[derive(Debug, Clone, Default)]
+pub struct CheckedFiles(Arc<Mutex<HashMap<Id128, OrderCheck>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct OrderCheck {
+    entries: u64,
+    last_realtime: u64,
+    is_ordered: bool,
+}
+
+impl CheckedFiles {
+    /// Whether the entries of `file` are in the order of their times, so that a range of time can be found by bisection.
+    ///
+    /// journald begins a new file when the clock goes backwards. Files of other writers are read once.
+    fn is_time_ordered(&self, file: &JournalFile) -> bool {
+        let known = self.0.lock().get(&file.header.file_id).copied();
+        if let Some(known) = known
+            && (!known.is_ordered || known.entries >= file.header.entries)
+        {
+            return known.is_ordered;
+        }
+        if known.is_none() && is_of_journald(file) {
+            return true;
+        }
+        let start = known.unwrap_or(OrderCheck { entries: 0, last_realtime: 0, is_ordered: true });
+        // A corrupted file is read in full, so that its defects are reported.
+        let check = check_order(file, start).unwrap_or(OrderCheck { is_ordered: false, ..start });
+        self.store(file, check);
+        check.is_ordered
+    }
+
+    /// Remembers that the entries of `file` are not in the order of their times.
+    fn mark_unordered(&self, file: &JournalFile) {
+        self.store(file, OrderCheck { entries: 0, last_realtime: 0, is_ordered: false });
+    }
+
+    fn store(&self, file: &JournalFile, check: OrderCheck) {
+        let mut files = self.0.lock();
+        if files.len() >= CHECKED_FILES_MAX {
+            files.clear();
+        }
+        files.insert(file.header.file_id, check);
+    }
+}
+
+fn is_of_journald(file: &JournalFile) -> bool {
+    let name = file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.starts_with("system") || name.starts_with("user-")
+}
+
+fn check_order(file: &JournalFile, mut check: OrderCheck) -> Result<OrderCheck, JournalError> {
+    let mut reader = file.reader();
+    let mut list = EntryList::all(&mut reader);
+    if let Some(defect) = list.defect.take() {
+        return Err(defect);
+    }
+    for index in check.entries..list.length {
+        let offset = list.get(&mut reader, index)?;
+        let realtime = reader.entry_head(offset)?.realtime;
+        if realtime < check.last_realtime {
+            return Ok(OrderCheck { is_ordered: false, ..check });
+        }
+        (check.entries, check.last_realtime) = (index + 1, realtime);
+    }
+    check.entries = file.header.entries;
+    Ok(check)
 }
