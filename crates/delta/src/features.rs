@@ -1,9 +1,9 @@
 //! Which features of the protocol this reader and writer has.
 
-use super::DeltaError;
-use super::action::{Metadata, Protocol};
-use super::column_mapping::MappingMode;
-use super::schema::TableSchema;
+use crate::DeltaError;
+use crate::log_files::{Metadata, Protocol};
+use crate::schema::TableSchema;
+use crate::table_log::MappingMode;
 
 /// Timestamps without time zone.
 const TIMESTAMP_NTZ: &str = "timestampNtz";

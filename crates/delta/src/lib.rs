@@ -38,51 +38,35 @@
 //! writes the log entry to a temporary file, gives it the name of the version unless that exists, and returns when the
 //! name is on disk. Files of an interrupted write are in no version; [`unreferenced_files`] finds them.
 
-use std::fs::File;
-use std::path::Path;
-
-mod action;
 mod calendar;
-mod checkpoint;
-mod column_mapping;
-mod decimal;
-mod deletion_vector;
 mod error;
 mod features;
-mod file_types;
 mod log_files;
-mod log_reader;
 mod maintenance;
 mod partition;
 mod partitioned_rows;
 mod reader;
 mod schema;
-mod schema_json;
 mod snapshot;
-mod sorted_runs;
 mod state;
 mod statistics;
-mod stop_flag;
 mod table;
 mod table_log;
-mod types;
 mod writer;
-mod writer_options;
 
-pub use column_mapping::ColumnMapping;
-pub use deletion_vector::DeletedRows;
+use std::fs::File;
+use std::path::Path;
+
 pub use error::DeltaError;
-pub use file_types::is_readable_type;
 pub use maintenance::{CompactionOptions, expired_files, plan_compaction, unreferenced_files};
 pub use partition::{PartitionBy, PartitionColumn};
 pub use reader::{DataFileReader, read_file, verify_file};
+pub use schema::is_readable_type;
 pub use snapshot::{DataFile, DeltaSnapshot};
 pub use statistics::{ColumnStatistics, StatisticsValue};
-pub use stop_flag::StopFlag;
 pub use table::{DeltaCommit, DeltaTable, OPTIMIZE};
-pub use table_log::{TableLog, TableVersion, VersionFile};
-pub use writer::DataFileWriter;
-pub use writer_options::WriterOptions;
+pub use table_log::{ColumnMapping, DeletedRows, TableLog, TableVersion, VersionFile};
+pub use writer::{DataFileWriter, StopFlag, WriterOptions};
 
 /// How long the log remembers that a file was removed.
 pub const TOMBSTONE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;

@@ -11,10 +11,11 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Int64Type, Schema, TimeUnit, TimestampMicrosecondType};
 use tidegate_query::date_from_days;
 
-use super::DeltaError;
-use super::calendar::{DAY_MICROSECONDS, format_date, format_timestamp, parse_date, parse_timestamp};
-use super::decimal::{format_decimal, parse_decimal};
-use super::types::{convert, stored_type};
+use crate::DeltaError;
+use crate::calendar::{
+    DAY_MICROSECONDS, format_date, format_decimal, format_timestamp, parse_date, parse_decimal, parse_timestamp,
+};
+use crate::schema::{convert, stored_type};
 
 /// The folder of null, as other writers name it.
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";

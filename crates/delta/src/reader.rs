@@ -10,9 +10,10 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-use super::snapshot::{DataFile, DeltaSnapshot};
-use super::types::convert;
-use super::{DeltaError, partition::PartitionColumn};
+use crate::DeltaError;
+use crate::partition::PartitionColumn;
+use crate::schema::convert;
+use crate::snapshot::{DataFile, DeltaSnapshot};
 
 /// Bytes of a file that are read at once for its checksum.
 const CHECKSUM_BUFFER_BYTES: usize = 1 << 20;

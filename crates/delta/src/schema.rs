@@ -1,15 +1,16 @@
-//! The columns of a Delta table.
+//! The columns of a Delta table, the JSON form of their types in the log, and the types in data files: how they are stored, and
+//! which have only values of a column's type.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
-use serde_json::{Value, json};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Fields, Schema, SchemaRef, TimeUnit};
+use serde_json::{Map, Value, json};
 
-use super::DeltaError;
-use super::partition::{PartitionBy, PartitionColumn};
-use super::schema_json::{delta_field, delta_type, field_from_delta};
-use super::types::{has_timestamp_without_zone, stored_type};
+use crate::DeltaError;
+use crate::partition::{PartitionBy, PartitionColumn};
 
 /// The key of a field's metadata that marks a column computed for partitions, such as `day`.
 const PARTITION_KEY: &str = "tidegate.partition";
@@ -143,4 +144,329 @@ pub(super) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<()
 
 fn unsupported(field: &Field, reason: &'static str) -> DeltaError {
     DeltaError::UnsupportedType { column: field.name().clone(), data_type: field.data_type().to_string(), reason }
+}
+
+/// The key of a field's metadata with the Arrow type that was declared, where the Delta type does not imply it.
+const ARROW_TYPE_KEY: &str = "tidegate.arrow_type";
+/// The prefix of keys of a field's metadata that this writer adds.
+const OWN_PREFIX: &str = "tidegate.";
+/// The prefix of keys that mean something to Arrow. They get [`OWN_PREFIX`]: other readers would expect the extension type
+/// in the data files too, which have plain columns.
+const ARROW_PREFIX: &str = "ARROW:";
+
+/// The types whose names say everything.
+static PRIMITIVES: [(&str, DataType); 10] = [
+    ("boolean", DataType::Boolean),
+    ("byte", DataType::Int8),
+    ("short", DataType::Int16),
+    ("integer", DataType::Int32),
+    ("long", DataType::Int64),
+    ("float", DataType::Float32),
+    ("double", DataType::Float64),
+    ("string", DataType::Utf8),
+    ("binary", DataType::Binary),
+    ("date", DataType::Date32),
+];
+
+/// A column as the log writes it.
+fn delta_field(field: &Field) -> Result<Value, &'static str> {
+    let data_type = delta_type(field.data_type())?;
+    let mut metadata = Map::new();
+    let mut entries: Vec<_> = field.metadata().iter().collect();
+    entries.sort_unstable();
+    for (key, value) in entries {
+        if key.starts_with(OWN_PREFIX) || key.starts_with("delta.") {
+            return Err("its metadata has a key that begins with `tidegate.` or `delta.`");
+        }
+        let key = if key.starts_with(ARROW_PREFIX) { format!("{OWN_PREFIX}{key}") } else { key.clone() };
+        metadata.insert(key, Value::String(value.clone()));
+    }
+    if type_from_delta(&data_type).ok().as_ref() != Some(field.data_type()) {
+        metadata.insert(ARROW_TYPE_KEY.to_owned(), Value::String(field.data_type().to_string()));
+    }
+    Ok(json!({"name": field.name(), "type": data_type, "nullable": field.is_nullable(), "metadata": metadata}))
+}
+
+/// The Delta type of a declared type.
+fn delta_type(data_type: &DataType) -> Result<Value, &'static str> {
+    let name = match stored_type(data_type)? {
+        DataType::Timestamp(_, Some(_)) => "timestamp",
+        DataType::Timestamp(_, None) => "timestamp_ntz",
+        DataType::Decimal128(precision, scale) => {
+            return Ok(Value::String(format!("decimal({precision},{scale})")));
+        }
+        stored => match PRIMITIVES.iter().find(|(_, primitive)| *primitive == stored) {
+            Some((name, _)) => *name,
+            None => return nested_delta_type(data_type),
+        },
+    };
+    Ok(Value::String(name.to_owned()))
+}
+
+fn nested_delta_type(data_type: &DataType) -> Result<Value, &'static str> {
+    match data_type {
+        DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => Ok(json!({
+            "type": "array",
+            "elementType": delta_type(element.data_type())?,
+            "containsNull": element.is_nullable(),
+        })),
+        DataType::Struct(fields) => {
+            let fields: Vec<_> = fields.iter().map(|field| delta_field(field)).collect::<Result<_, _>>()?;
+            Ok(json!({"type": "struct", "fields": fields}))
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(fields) = entries.data_type() else { return Err("it is a map without entries") };
+            let [key, value] = fields.as_ref() else { return Err("the entries of a map are pairs") };
+            Ok(json!({
+                "type": "map",
+                "keyType": delta_type(key.data_type())?,
+                "valueType": delta_type(value.data_type())?,
+                "valueContainsNull": value.is_nullable(),
+            }))
+        }
+        _ => Err("no Delta type holds all its values"),
+    }
+}
+
+/// The Arrow field of a column in the log.
+pub(super) fn field_from_delta(value: &Value) -> Result<Field, String> {
+    let name = value.get("name").and_then(Value::as_str).ok_or("a column has no name")?;
+    let delta = value.get("type").ok_or_else(|| format!("column \"{name}\" has no type"))?;
+    let nullable = value.get("nullable").and_then(Value::as_bool).unwrap_or(true);
+    let mut metadata = HashMap::new();
+    let mut data_type = type_from_delta(delta).map_err(|reason| format!("column \"{name}\": {reason}"))?;
+    if let Some(entries) = value.get("metadata").and_then(Value::as_object) {
+        for (key, value) in entries {
+            let Some(text) = value.as_str() else { continue };
+            if key == ARROW_TYPE_KEY {
+                let declared: DataType = text.parse().map_err(|error| format!("column \"{name}\": {error}"))?;
+                if delta_type(&declared).ok().is_none_or(|declared| !is_same_type(&declared, delta)) {
+                    return Err(format!("column \"{name}\": the type {declared} is not stored as {delta}"));
+                }
+                data_type = declared;
+            } else if let Some(key) = key.strip_prefix(OWN_PREFIX).filter(|key| key.starts_with(ARROW_PREFIX)) {
+                metadata.insert(key.to_owned(), text.to_owned());
+            } else if !key.starts_with(OWN_PREFIX) && !key.starts_with("delta.") {
+                metadata.insert(key.clone(), text.to_owned());
+            }
+        }
+    }
+    Ok(Field::new(name, data_type, nullable).with_metadata(metadata))
+}
+
+/// Whether two Delta types are the same, whatever the metadata of fields within.
+fn is_same_type(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let is_relevant = |key: &str| key != "metadata";
+            left.keys().filter(|key| is_relevant(key)).count() == right.keys().filter(|key| is_relevant(key)).count()
+                && left
+                    .iter()
+                    .filter(|(key, _)| is_relevant(key))
+                    .all(|(key, value)| right.get(key).is_some_and(|other| is_same_type(value, other)))
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| is_same_type(left, right))
+        }
+        _ => left == right,
+    }
+}
+
+/// The Arrow type that a Delta type implies.
+fn type_from_delta(value: &Value) -> Result<DataType, String> {
+    if let Some(name) = value.as_str() {
+        return primitive_from_delta(name);
+    }
+    let inner = |key: &str| value.get(key).ok_or_else(|| format!("a type has no \"{key}\""));
+    let contains_null = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or(true);
+    match value.get("type").and_then(Value::as_str) {
+        Some("array") => {
+            let element = type_from_delta(inner("elementType")?)?;
+            Ok(DataType::List(Arc::new(Field::new("item", element, contains_null("containsNull")))))
+        }
+        Some("struct") => {
+            let fields = inner("fields")?.as_array().ok_or("\"fields\" is no array")?;
+            Ok(DataType::Struct(fields.iter().map(field_from_delta).collect::<Result<_, _>>()?))
+        }
+        Some("map") => {
+            let fields = vec![
+                Field::new("key", type_from_delta(inner("keyType")?)?, false),
+                Field::new("value", type_from_delta(inner("valueType")?)?, contains_null("valueContainsNull")),
+            ];
+            Ok(DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields.into()), false)), false))
+        }
+        _ => Err(format!("the type {value} is not supported")),
+    }
+}
+
+fn primitive_from_delta(name: &str) -> Result<DataType, String> {
+    Ok(match name {
+        "timestamp" => utc_timestamp(),
+        "timestamp_ntz" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        _ => match PRIMITIVES.iter().find(|(primitive, _)| *primitive == name) {
+            Some((_, data_type)) => data_type.clone(),
+            None => return decimal_from_delta(name).ok_or_else(|| format!("the type \"{name}\" is not supported")),
+        },
+    })
+}
+
+fn decimal_from_delta(name: &str) -> Option<DataType> {
+    let (precision, scale) = name.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
+    stored_decimal(precision.trim().parse().ok()?, scale.trim().parse().ok()?).ok()
+}
+
+/// Whether a stored type has a timestamp without time zone in it.
+fn has_timestamp_without_zone(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Timestamp(_, zone) => zone.is_none(),
+        DataType::List(field) | DataType::Map(field, _) => has_timestamp_without_zone(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_timestamp_without_zone(field.data_type())),
+        _ => false,
+    }
+}
+
+/// The Arrow type in a data file for a declared type. Each value of the declared type has a value of its own in it.
+pub(super) fn stored_type(data_type: &DataType) -> Result<DataType, &'static str> {
+    Ok(match data_type {
+        DataType::Boolean
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Utf8
+        | DataType::Binary
+        | DataType::Date32
+        | DataType::Timestamp(TimeUnit::Microsecond, None) => data_type.clone(),
+        DataType::Float16 => DataType::Float32,
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 | DataType::Time32(_) => DataType::Int32,
+        DataType::UInt32 | DataType::Date64 | DataType::Time64(_) | DataType::Duration(_) => DataType::Int64,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => stored_decimal(*precision, *scale)?,
+        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => utc_timestamp(),
+        DataType::Timestamp(_, _) => DataType::Int64,
+        DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
+            DataType::List(Arc::new(stored_field("element", element)?))
+        }
+        DataType::Struct(fields) if fields.is_empty() => return Err("it is a structure without fields"),
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| stored_field(field.name(), field)).collect::<Result<_, _>>()?)
+        }
+        DataType::Map(entries, _) => stored_map(entries)?,
+        DataType::Dictionary(_, _) | DataType::RunEndEncoded(_, _) => {
+            return Err("it is an encoding; declare the type of its values");
+        }
+        DataType::Null => return Err("it holds no values"),
+        _ => return Err("no Delta type holds all its values"),
+    })
+}
+
+/// The stored type of a decimal.
+fn stored_decimal(precision: u8, scale: i8) -> Result<DataType, &'static str> {
+    if precision > 38 {
+        return Err("a decimal has at most 38 digits");
+    }
+    if u8::try_from(scale).map_or(true, |scale| scale > precision) {
+        return Err("the scale of a decimal is between 0 and its precision");
+    }
+    Ok(DataType::Decimal128(precision, scale))
+}
+
+fn stored_field(name: &str, field: &Field) -> Result<Field, &'static str> {
+    Ok(Field::new(name, stored_type(field.data_type())?, field.is_nullable()))
+}
+
+fn stored_map(entries: &Field) -> Result<DataType, &'static str> {
+    let DataType::Struct(fields) = entries.data_type() else { return Err("it is a map without entries") };
+    let [key, value] = fields.as_ref() else { return Err("the entries of a map are pairs") };
+    let fields = vec![Field::new("key", stored_type(key.data_type())?, false), stored_field("value", value)?];
+    Ok(DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(fields.into()), false)), false))
+}
+
+/// The type of timestamps that are instants.
+fn utc_timestamp() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+/// The values of a declared column as a data file stores them.
+pub(super) fn to_stored(column: &str, array: &ArrayRef, stored: &DataType) -> Result<ArrayRef, DeltaError> {
+    if let DataType::Decimal128(precision, scale) = array.data_type() {
+        // Arrow does not check the values of a decimal when it is built.
+        array.as_primitive::<Decimal128Type>().validate_decimal_precision(*precision).map_err(|_| {
+            DeltaError::InvalidRows(format!("column \"{column}\" has a value outside of decimal({precision}, {scale})"))
+        })?;
+    }
+    convert(array, stored)
+}
+
+/// The values of a data file as the column was declared.
+pub(super) fn convert(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, DeltaError> {
+    if array.data_type() == data_type {
+        return Ok(Arc::clone(array));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    Ok(cast_with_options(array, data_type, &options)?)
+}
+
+/// Whether each value that a data file has in a column of the type `found` is read as a value of the declared type. Types
+/// may have become wider since the file was written. A cast reports whole numbers that are too large.
+#[must_use]
+pub fn is_readable_type(found: &DataType, declared: &DataType) -> bool {
+    stored_type(declared).is_ok_and(|stored| is_contained(found, &stored, Nesting::OutsideOfMaps))
+}
+
+/// Fields are found by name, but by position within maps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nesting {
+    OutsideOfMaps,
+    WithinMap,
+}
+
+fn is_contained(found: &DataType, stored: &DataType, nesting: Nesting) -> bool {
+    use DataType::{
+        Binary, BinaryView, Date32, Decimal128, Dictionary, FixedSizeBinary, Float32, Float64, Int8, Int16, Int32,
+        LargeBinary, LargeList, LargeUtf8, List, Map, Struct, Timestamp, Utf8, Utf8View,
+    };
+    let is_field = |found: &Field, stored: &Field| is_contained(found.data_type(), stored.data_type(), nesting);
+    match (found, stored) {
+        (Dictionary(_, values), _) => is_contained(values, stored, nesting),
+        (Utf8 | LargeUtf8 | Utf8View, Utf8) => true,
+        (Binary | LargeBinary | BinaryView | FixedSizeBinary(_), Binary) => true,
+        // Writers differ in whether they mark instants, and old ones write nanoseconds for microseconds.
+        (Timestamp(_, _), Timestamp(_, _)) | (Date32, Timestamp(_, None)) => true,
+        (Float32 | Int8 | Int16 | Int32, Float64) => true,
+        (Decimal128(digits, scale), Decimal128(stored_digits, stored_scale)) => {
+            let before_point = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
+            scale <= stored_scale && before_point(*digits, *scale) <= before_point(*stored_digits, *stored_scale)
+        }
+        (found, Decimal128(_, _)) => found.is_integer(),
+        (List(found) | LargeList(found), List(stored)) => is_field(found, stored),
+        (Map(found, _), Map(stored, _)) => match (found.data_type(), stored.data_type()) {
+            (Struct(found), Struct(stored)) => {
+                found.len() == stored.len()
+                    && found
+                        .iter()
+                        .zip(stored)
+                        .all(|(found, stored)| is_contained(found.data_type(), stored.data_type(), Nesting::WithinMap))
+            }
+            _ => false,
+        },
+        (Struct(found), Struct(stored)) if nesting == Nesting::WithinMap => {
+            let is_same =
+                |(found, stored): (&Arc<Field>, &Arc<Field>)| found.name() == stored.name() && is_field(found, stored);
+            found.len() == stored.len() && found.iter().zip(stored).all(is_same)
+        }
+        (Struct(found), Struct(stored)) => stored.iter().all(|stored| {
+            let of_name = found.iter().find(|field| field.name() == stored.name());
+            of_name.is_none_or(|found| is_field(found, stored))
+        }),
+        (found, stored) => found == stored || found.is_integer() && stored.is_integer(),
+    }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
-use super::DeltaError;
-use super::action::{Add, Remove};
-use super::partition::{PartitionColumn, decode_path, encode_path};
-use super::schema::TableSchema;
-use super::statistics::{self, ColumnStatistics};
+use crate::log_files::{Add, Remove};
+use crate::partition::{PartitionColumn, decode_path, encode_path};
+use crate::schema::TableSchema;
+use crate::statistics::ColumnStatistics;
+use crate::{DeltaError, statistics};
 
 /// The tag of a file with the CRC-32 of its bytes. Only this writer sets it.
 const CHECKSUM_TAG: &str = "tidegate.crc32";

@@ -17,9 +17,11 @@ use arrow::datatypes::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::calendar::{DAY_MICROSECONDS, format_date, format_timestamp, is_common_year, parse_date, parse_timestamp};
-use super::decimal::{format_decimal, parse_decimal};
-use super::types::{convert, stored_type};
+use crate::calendar::{
+    DAY_MICROSECONDS, format_date, format_decimal, format_timestamp, is_common_year, parse_date, parse_decimal,
+    parse_timestamp,
+};
+use crate::schema::{convert, stored_type};
 
 /// Longer text is cut to this number of characters.
 const TEXT_CHARACTERS_MAX: usize = 32;

@@ -11,13 +11,12 @@ use serde_json::json;
 use tidegate_core::private_file;
 use uuid::Uuid;
 
-use super::action::{Action, Format, Metadata, Transaction};
-use super::log_files::{self, log_folder, sync_folder};
-use super::partition::PartitionBy;
-use super::schema::TableSchema;
-use super::snapshot::{DataFile, DeltaSnapshot};
-use super::state::TableState;
-use super::{DeltaError, TOMBSTONE_RETENTION_MS, checkpoint, features};
+use crate::log_files::{Action, Format, Metadata, Transaction, log_folder, sync_folder};
+use crate::partition::PartitionBy;
+use crate::schema::TableSchema;
+use crate::snapshot::{DataFile, DeltaSnapshot};
+use crate::state::TableState;
+use crate::{DeltaError, TOMBSTONE_RETENTION_MS, features, log_files, state};
 
 /// What a commit changes, all at once.
 #[derive(Debug, Default)]
@@ -134,7 +133,7 @@ impl DeltaTable {
         state.files.extend(commit.add.into_iter().map(Arc::new));
         self.state = state;
         self.snapshot = Arc::new(self.state.to_snapshot());
-        if self.state.version.is_multiple_of(checkpoint::CHECKPOINT_INTERVAL) {
+        if self.state.version.is_multiple_of(state::CHECKPOINT_INTERVAL) {
             self.checkpoint_or_warn(now_ms);
         }
         Ok(self.state.version)
@@ -145,8 +144,8 @@ impl DeltaTable {
     /// # Errors
     /// `Io`, `Parquet`.
     pub fn checkpoint(&self) -> Result<(), DeltaError> {
-        checkpoint::write(&self.folder, &self.state, now_ms())?;
-        checkpoint::clean_up(&self.folder)
+        state::write(&self.folder, &self.state, now_ms())?;
+        state::clean_up(&self.folder)
     }
 
     /// The commit is done, whatever becomes of the checkpoint: the log has all versions.
@@ -252,7 +251,7 @@ fn check_evolution(known: &TableSchema, next: &TableSchema) -> Result<(), DeltaE
 
 fn new_metadata(schema: &TableSchema, now_ms: i64) -> Result<Metadata, DeltaError> {
     let configuration = [
-        ("delta.checkpointInterval", checkpoint::CHECKPOINT_INTERVAL.to_string()),
+        ("delta.checkpointInterval", state::CHECKPOINT_INTERVAL.to_string()),
         ("delta.deletedFileRetentionDuration", "interval 1 days".to_owned()),
         ("delta.logRetentionDuration", "interval 1 days".to_owned()),
     ];

@@ -2,26 +2,36 @@
 //!
 //! [`super::DeltaTable`] reads tables that it can also write. This module reads more: columns with other names in the data
 //! files, deleted rows, types that became wider.
+//!
+//! With column mapping, a column is renamed or dropped without new files, because the files have names of their own for it. The
+//! schema of the table has both names of each column, and of each field within it.
+//!
+//! A deletion vector is a set of positions in a file, as a Roaring bitmap of 64 bits in its portable format. It is in the
+//! action that adds the file, or beside those of other files in a file of the table.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::hash::Hash;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use parquet::errors::ParquetError;
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+use roaring::RoaringTreemap;
 use serde::Deserialize;
 use serde_json::Value;
+use uuid::Uuid;
 
-use super::action::{Action, Add, DeletionVector, Metadata, Protocol};
-use super::column_mapping::{ColumnMapping, MappingMode};
-use super::deletion_vector::DeletedRows;
-use super::log_files::{LogListing, entry_path, list, log_folder};
-use super::log_reader::read_log;
-use super::partition::{decode_path, parse_value};
-use super::schema::check_names;
-use super::schema_json::field_from_delta;
-use super::snapshot::{partition_texts, path_below_table};
-use super::{DeltaError, FileAccess, features};
+use crate::log_files::{Action, Add, DeletionVector, LogListing, Metadata, Protocol, entry_path, list, log_folder};
+use crate::partition::{decode_path, parse_value};
+use crate::schema::{check_names, field_from_delta};
+use crate::snapshot::{partition_texts, path_below_table};
+use crate::state::read_log;
+use crate::{DeltaError, FileAccess, features};
 
 /// What the log of a table consists of at one moment. Nothing of it has been read.
 #[derive(Debug)]
@@ -199,4 +209,327 @@ fn parse_columns(text: &str, mode: Option<MappingMode>) -> Result<(Schema, Optio
     let fields = columns.iter().map(field_from_delta).collect::<Result<Vec<_>, _>>()?;
     let mapping = mode.map(|mode| ColumnMapping::from_schema(columns, mode)).transpose()?;
     Ok((Schema::new(fields), mapping))
+}
+
+/// How the columns of a table are found in a data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MappingMode {
+    /// By their names in the files.
+    Name,
+    /// By their numbers in the files.
+    Id,
+}
+
+/// Which columns of a table those of its data files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnMapping {
+    mode: MappingMode,
+    columns: Vec<MappedField>,
+}
+
+/// A column, or a field within one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct MappedField {
+    name: String,
+    name_in_files: String,
+    id: Option<i32>,
+    within: MappedType,
+}
+
+/// The fields within a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum MappedType {
+    Plain,
+    Struct(Vec<MappedField>),
+    List(Box<MappedType>),
+    Map(Box<MappedType>, Box<MappedType>),
+}
+
+impl ColumnMapping {
+    /// The mapping of the columns in the schema of a table.
+    fn from_schema(columns: &[Value], mode: MappingMode) -> Result<Self, String> {
+        Ok(Self { mode, columns: mapped_fields(columns, mode)? })
+    }
+
+    /// The name that the log has for the values of a column, as the files have it.
+    fn name_in_files(&self, column: &str) -> Option<&str> {
+        let found = self.columns.iter().find(|field| field.name == column);
+        found.map(|field| field.name_in_files.as_str())
+    }
+
+    /// The schema of a data file with the names that its columns have in the table. Columns that the table does not have
+    /// get names that the table does not have.
+    ///
+    /// # Errors
+    /// When the file does not have what columns are found by.
+    pub fn rename(&self, file: &SchemaDescriptor) -> Result<SchemaDescriptor, ParquetError> {
+        let found = file.root_schema().get_fields();
+        if self.mode == MappingMode::Id && !found.iter().any(|field| field.get_basic_info().has_id()) {
+            let reason = "its columns have no numbers, by which the table finds them";
+            return Err(ParquetError::General(reason.to_owned()));
+        }
+        let fields = self.rename_fields(found, &self.columns)?;
+        let root = Type::group_type_builder(file.root_schema().name()).with_fields(fields).build()?;
+        Ok(SchemaDescriptor::new(Arc::new(root)))
+    }
+
+    fn rename_fields(&self, found: &[TypePtr], fields: &[MappedField]) -> Result<Vec<TypePtr>, ParquetError> {
+        match self.mode {
+            MappingMode::Name => {
+                self.rename_by(found, fields, |field| Some(field.name_in_files.as_str()), |found| Some(found.name()))
+            }
+            MappingMode::Id => {
+                let id = |found: &Type| Some(found.get_basic_info()).filter(|info| info.has_id()).map(|info| info.id());
+                self.rename_by(found, fields, |field| field.id, id)
+            }
+        }
+    }
+
+    fn rename_by<'a, K: Hash + Eq>(
+        &self,
+        found: &'a [TypePtr],
+        fields: &'a [MappedField],
+        key_of_field: impl Fn(&'a MappedField) -> Option<K>,
+        key_of_found: impl Fn(&'a Type) -> Option<K>,
+    ) -> Result<Vec<TypePtr>, ParquetError> {
+        let by_key: HashMap<K, &MappedField> =
+            fields.iter().filter_map(|field| Some((key_of_field(field)?, field))).collect();
+        let rename = |found: &'a TypePtr| match key_of_found(found).and_then(|key| by_key.get(&key)) {
+            Some(field) => with_name(found, &field.name, self.rename_within(found, &field.within)?),
+            None => with_name(found, &unused_name(found.name(), fields), fields_of(found).to_vec()),
+        };
+        found.iter().map(rename).collect()
+    }
+
+    /// The fields of a type of a file, with those names within it that they have in the table.
+    fn rename_within(&self, found: &Type, within: &MappedType) -> Result<Vec<TypePtr>, ParquetError> {
+        match (within, fields_of(found)) {
+            (MappedType::Struct(fields), found) => self.rename_fields(found, fields),
+            (MappedType::List(element), [repeated]) => {
+                let repeated = match fields_of(repeated) {
+                    [only] if !is_element(repeated) => {
+                        let only = with_name(only, only.name(), self.rename_within(only, element)?)?;
+                        with_name(repeated, repeated.name(), vec![only])?
+                    }
+                    _ => with_name(repeated, repeated.name(), self.rename_within(repeated, element)?)?,
+                };
+                Ok(vec![repeated])
+            }
+            (MappedType::Map(of_keys, of_values), [entries]) => {
+                let [key, value] = fields_of(entries) else { return Ok(vec![Arc::clone(entries)]) };
+                let key = with_name(key, key.name(), self.rename_within(key, of_keys)?)?;
+                let value = with_name(value, value.name(), self.rename_within(value, of_values)?)?;
+                Ok(vec![with_name(entries, entries.name(), vec![key, value])?])
+            }
+            (_, found) => Ok(found.to_vec()),
+        }
+    }
+}
+
+fn mapped_fields(fields: &[Value], mode: MappingMode) -> Result<Vec<MappedField>, String> {
+    fields.iter().map(|field| mapped_field(field, mode)).collect()
+}
+
+fn mapped_field(field: &Value, mode: MappingMode) -> Result<MappedField, String> {
+    let name = field.get("name").and_then(Value::as_str).ok_or("a column has no name")?;
+    let metadata = |key: &str| field.get("metadata")?.get(key);
+    let name_in_files = metadata("delta.columnMapping.physicalName").and_then(Value::as_str);
+    let id = metadata("delta.columnMapping.id").and_then(Value::as_i64).and_then(|id| i32::try_from(id).ok());
+    if mode == MappingMode::Id && id.is_none() {
+        return Err(format!("column \"{name}\" has no number in the data files"));
+    }
+    Ok(MappedField {
+        name: name.to_owned(),
+        name_in_files: name_in_files
+            .ok_or_else(|| format!("column \"{name}\" has no name in the data files"))?
+            .to_owned(),
+        id,
+        within: mapped_type(field.get("type"), mode)?,
+    })
+}
+
+fn mapped_type(data_type: Option<&Value>, mode: MappingMode) -> Result<MappedType, String> {
+    let inner = |key: &str| mapped_type(data_type.and_then(|data_type| data_type.get(key)), mode).map(Box::new);
+    let kind = data_type.and_then(|data_type| data_type.get("type")).and_then(Value::as_str);
+    Ok(match kind {
+        Some("struct") => {
+            let fields = data_type.and_then(|data_type| data_type.get("fields")).and_then(Value::as_array);
+            MappedType::Struct(mapped_fields(fields.map(Vec::as_slice).unwrap_or_default(), mode)?)
+        }
+        Some("array") => MappedType::List(inner("elementType")?),
+        Some("map") => MappedType::Map(inner("keyType")?, inner("valueType")?),
+        _ => MappedType::Plain,
+    })
+}
+
+fn fields_of(found: &Type) -> &[TypePtr] {
+    if found.is_group() { found.get_fields() } else { &[] }
+}
+
+/// Whether the repeated group of a list is its element, by the rules for old files.
+fn is_element(repeated: &Type) -> bool {
+    repeated.name() == "array" || repeated.name().ends_with("_tuple")
+}
+
+/// A name that none of the fields has.
+fn unused_name(name: &str, fields: &[MappedField]) -> String {
+    let mut unused = name.to_owned();
+    while fields.iter().any(|field| field.name == unused) {
+        unused.push('~');
+    }
+    unused
+}
+
+/// The type of a file with another name, other fields within it, and no number.
+fn with_name(found: &Type, name: &str, fields: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
+    let info = found.get_basic_info();
+    let renamed = match found {
+        Type::PrimitiveType { physical_type, type_length, scale, precision, .. } => {
+            let builder = Type::primitive_type_builder(name, *physical_type)
+                .with_converted_type(info.converted_type())
+                .with_logical_type(info.logical_type_ref().cloned())
+                .with_length(*type_length)
+                .with_scale(*scale)
+                .with_precision(*precision);
+            let builder = if info.has_repetition() { builder.with_repetition(info.repetition()) } else { builder };
+            builder.build()
+        }
+        Type::GroupType { .. } => {
+            let builder = Type::group_type_builder(name)
+                .with_converted_type(info.converted_type())
+                .with_logical_type(info.logical_type_ref().cloned())
+                .with_fields(fields);
+            let builder = if info.has_repetition() { builder.with_repetition(info.repetition()) } else { builder };
+            builder.build()
+        }
+    };
+    Ok(Arc::new(renamed?))
+}
+
+/// What the bytes of a deletion vector begin with, as a number with its lowest byte first.
+const MAGIC: u32 = 1_681_511_377;
+/// More bytes are not read.
+const BYTES_MAX: u64 = 256 << 20;
+/// The number of the length before the bytes in a file, and of the checksum after them.
+const NUMBER_BYTES: u64 = 4;
+/// The characters of a UUID at the end of the name of a file.
+const UUID_CHARACTERS: usize = 20;
+/// The digits of numbers to the base 85, as ZeroMQ has them.
+const DIGITS: &[u8; 85] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+
+/// Positions of rows in a data file that are not rows of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeletedRows(RoaringTreemap);
+
+impl DeletedRows {
+    /// The number of deleted rows.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The position of the last one. `None` if there is none.
+    #[must_use]
+    pub fn last(&self) -> Option<u64> {
+        self.0.max()
+    }
+
+    /// The positions as ranges, ascending. No range is empty.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.0.bitmaps().flat_map(|(high, bitmap)| {
+            let (first, mut rows) = (u64::from(high) << 32, bitmap.iter());
+            std::iter::from_fn(move || {
+                let range = rows.next_range()?;
+                Some(first + u64::from(*range.start())..first + u64::from(*range.end()) + 1)
+            })
+        })
+    }
+
+    /// Reads what an action of the log refers to.
+    pub(super) fn read(table: &Path, vector: &DeletionVector, open: FileAccess<'_>) -> Result<Self, DeltaError> {
+        let text = vector.path_or_inline_dv.as_str();
+        let (path, bytes) = match vector.storage_type.as_str() {
+            "i" => {
+                let path = log_folder(table);
+                let bytes = decode_base_85(text).filter(|bytes| bytes.len() as u64 >= vector.size_in_bytes);
+                let mut bytes =
+                    bytes.ok_or_else(|| DeltaError::corrupt(&path, "a deletion vector has other digits"))?;
+                bytes.truncate(usize::try_from(vector.size_in_bytes).unwrap_or(usize::MAX));
+                (path, bytes)
+            }
+            "u" => {
+                let name = file_name(text).ok_or_else(|| {
+                    DeltaError::corrupt(&log_folder(table), format!("\"{text}\" names no deletion vector"))
+                })?;
+                let path = table.join(path_below_table(&name)?);
+                let bytes = read_part(&path, vector, open)?;
+                (path, bytes)
+            }
+            "p" => {
+                return Err(DeltaError::OutsideOfTable(text.to_owned()));
+            }
+            other => return Err(DeltaError::UnsupportedFeature(format!("deletion vector of the kind {other}"))),
+        };
+        let rows = parse(&bytes).map_err(|reason| DeltaError::corrupt(&path, reason))?;
+        if rows.len() != vector.cardinality {
+            let reason = format!("it has {} deleted rows, but the log has {}", rows.len(), vector.cardinality);
+            return Err(DeltaError::corrupt(&path, reason));
+        }
+        Ok(Self(rows))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<RoaringTreemap, String> {
+    let (magic, bitmap) = bytes.split_first_chunk().ok_or("a deletion vector is too short")?;
+    if u32::from_le_bytes(*magic) != MAGIC {
+        return Err("a deletion vector has an unknown format".to_owned());
+    }
+    RoaringTreemap::deserialize_from(bitmap).map_err(|error| format!("a deletion vector: {error}"))
+}
+
+/// The path of the file with the UUID at the end of `text`. What is before it is the name of a folder.
+fn file_name(text: &str) -> Option<String> {
+    let (folder, digits) = text.split_at_checked(text.len().checked_sub(UUID_CHARACTERS)?)?;
+    let uuid = Uuid::from_slice(&decode_base_85(digits)?).ok()?;
+    let name = format!("deletion_vector_{uuid}.bin");
+    Some(if folder.is_empty() { name } else { format!("{folder}/{name}") })
+}
+
+/// The bytes of a deletion vector in a file with several.
+fn read_part(path: &Path, vector: &DeletionVector, open: FileAccess<'_>) -> Result<Vec<u8>, DeltaError> {
+    let mut file = open(path).map_err(DeltaError::io(path))?;
+    let bytes_in_file = file.metadata().map_err(DeltaError::io(path))?.len();
+    let (offset, length) = (vector.offset.unwrap_or_default(), vector.size_in_bytes);
+    let end = offset.checked_add(length).and_then(|end| end.checked_add(2 * NUMBER_BYTES));
+    if length > BYTES_MAX || end.is_none_or(|end| end > bytes_in_file) {
+        let reason = format!("it has {bytes_in_file} bytes, and no deletion vector of {length} bytes at {offset}");
+        return Err(DeltaError::corrupt(path, reason));
+    }
+    file.seek(SeekFrom::Start(offset)).map_err(DeltaError::io(path))?;
+    let length_in_file = read_number(&mut file).map_err(DeltaError::io(path))?;
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+    file.read_exact(&mut bytes).map_err(DeltaError::io(path))?;
+    let checksum = read_number(&mut file).map_err(DeltaError::io(path))?;
+    if u64::from(length_in_file) != length || checksum != crc32fast::hash(&bytes) {
+        return Err(DeltaError::corrupt(path, format!("the deletion vector at {offset} is not that of the log")));
+    }
+    Ok(bytes)
+}
+
+fn read_number(file: &mut File) -> std::io::Result<u32> {
+    let mut bytes = [0; NUMBER_BYTES as usize];
+    file.read_exact(&mut bytes)?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+/// The bytes of a text in which five digits are four bytes, the highest first.
+fn decode_base_85(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 5 * 4);
+    let mut groups = text.as_bytes().chunks_exact(5);
+    for group in groups.by_ref() {
+        let digit = |digit: &u8| DIGITS.iter().position(|known| known == digit);
+        let number = group.iter().try_fold(0_u64, |number, next| Some(number * 85 + digit(next)? as u64))?;
+        bytes.extend_from_slice(&u32::try_from(number).ok()?.to_be_bytes());
+    }
+    groups.remainder().is_empty().then_some(bytes)
 }

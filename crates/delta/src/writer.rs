@@ -1,10 +1,12 @@
-//! Writes rows into data files.
+//! Writes rows into data files, within limits, and ends work that blocks a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::Schema;
@@ -13,19 +15,17 @@ use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tidegate_core::private_file;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-use super::DeltaError;
-use super::log_files::sync_folder;
-use super::partition::{self, PartitionBy};
-use super::partitioned_rows::{PartitionBatch, PartitionedRows, SortedRows};
-use super::schema::TableSchema;
-use super::snapshot::DataFile;
-use super::sorted_runs::SortedRuns;
-use super::statistics::StatisticsBuilder;
-use super::table::now_ms;
-use super::types::to_stored;
-use super::writer_options::WriterOptions;
+use crate::log_files::sync_folder;
+use crate::partition::PartitionBy;
+use crate::partitioned_rows::{PartitionBatch, PartitionedRows, SortedRows, SortedRuns};
+use crate::schema::{TableSchema, to_stored};
+use crate::snapshot::DataFile;
+use crate::statistics::StatisticsBuilder;
+use crate::table::now_ms;
+use crate::{DeltaError, partition};
 
 /// The most rows of a row group, which is the unit that scans divide a file into.
 const ROW_GROUP_ROWS_MAX: usize = 1_000_000;
@@ -391,5 +391,74 @@ impl Write for ChecksumFile {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// The unit of [`WriterOptions::spill_room`].
+const SPILL_UNIT_BYTES: usize = 1 << 10;
+
+/// Limits of a [`DataFileWriter`].
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// The number of partitions whose files are open while rows arrive. Rows of further partitions wait.
+    pub open_files_max: usize,
+    /// The most bytes of rows in memory: half of them wait, the others are in row groups. More waiting rows get on disk,
+    /// sorted by partition; more in row groups end one early.
+    pub memory_bytes_max: usize,
+    /// A file that reaches this size is closed; further rows get into another one.
+    pub file_bytes_max: u64,
+    /// The folder of a file without a name, in which rows wait. That of the table if it is `None`.
+    pub spill_folder: Option<PathBuf>,
+    /// The room for rows that wait on disk, in KiB. All writers with clones of these options share it. If there is none,
+    /// all files are completed early, and further rows get into others.
+    pub spill_room: Arc<Semaphore>,
+    /// Ends the work of the writer with an error.
+    pub stop: StopFlag,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            open_files_max: 128,
+            memory_bytes_max: 128 << 20,
+            file_bytes_max: 256 << 20,
+            spill_folder: None,
+            // 10 GiB.
+            spill_room: Arc::new(Semaphore::new(10 << 20)),
+            stop: StopFlag::default(),
+        }
+    }
+}
+
+impl WriterOptions {
+    /// Reserves room on disk for rows of so many bytes in memory.
+    fn reserve_room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let units = u32::try_from(bytes.div_ceil(SPILL_UNIT_BYTES)).ok()?;
+        self.spill_room.clone().try_acquire_many_owned(units).ok()
+    }
+}
+
+/// A flag that work checks between two steps. Clones are the same flag.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// Ends the work with its next step.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work is to end.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the work is to end.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn check(&self) -> Result<(), DeltaError> {
+        if self.is_stopped() { Err(DeltaError::Stopped) } else { Ok(()) }
     }
 }
