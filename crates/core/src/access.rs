@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::grants::{AllowedNames, Grants};
-use crate::principal::{AuthMethod, CallOrigin, Principal, TransportKind};
+use crate::principal::{AuthMethod, CallOrigin, Caller, Principal, TransportKind};
 
 /// What an entry requires of a caller, in addition to a toolset of the caller's roles that contains the entry. The
 /// default requires nothing.

@@ -1,12 +1,19 @@
 //! Authentication: from credentials to a principal.
+//!
+//! A node of a network identifies its callers to other nodes by tokens. Values that the node gives to clients and verifies when
+//! they return are signed: cursors, links, request states.
 
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 use tokio::sync::watch;
+use uuid::Uuid;
 
+use crate::error::Error;
 use crate::principal::Principal;
 
 /// The credentials of a request.
@@ -113,3 +120,59 @@ impl Authenticator for AllowAll {
         false
     }
 }
+
+/// The claim of such a token that counts the nodes which the call has passed.
+pub const HOPS_CLAIM: &str = "tidegate_hops";
+
+/// A source of short-lived bearer tokens that name a caller to another node.
+pub trait CallerTokens: Send + Sync + 'static {
+    /// A token that identifies `principal` to `node`, and to no other node. It is valid for at least some seconds; an
+    /// earlier token of the same caller is returned as long as it is.
+    ///
+    /// # Errors
+    /// When the claims of the caller do not fit into a token, or signing fails.
+    fn token_for(&self, principal: &Principal, node: &str) -> Result<String, Error>;
+}
+
+/// The length of a signature in bytes.
+pub const SIGNATURE_BYTES: usize = 16;
+
+/// Signs and verifies with one key: [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, truncated to 128
+/// bits.
+#[derive(Clone)]
+pub struct HmacSigner(Hmac<Sha256>);
+
+impl HmacSigner {
+    /// A signer with the key `key`, of any length.
+    pub fn new(key: &[u8]) -> Self {
+        // HMAC accepts keys of any length; the error of the trait is for other algorithms.
+        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key);
+        Self(mac.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default())))
+    }
+
+    /// A signer with a random key, which lives as long as the process.
+    pub fn with_random_key() -> Self {
+        Self::new(&[*Uuid::new_v4().as_bytes(), *Uuid::new_v4().as_bytes()].concat())
+    }
+
+    /// The signature of `parts`, in their order, for `purpose`. A signature for one purpose is not valid for another.
+    pub fn sign(&self, purpose: &str, parts: &[&[u8]]) -> [u8; SIGNATURE_BYTES] {
+        let mut mac = self.0.clone();
+        for part in [purpose.as_bytes()].into_iter().chain(parts.iter().copied()) {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        let mut signature = [0; SIGNATURE_BYTES];
+        signature.copy_from_slice(&mac.finalize().into_bytes()[..SIGNATURE_BYTES]);
+        signature
+    }
+
+    /// Whether `signature` is the signature of `parts`. The run time does not reveal where they differ.
+    pub fn verify(&self, purpose: &str, parts: &[&[u8]], signature: &[u8]) -> bool {
+        let expected = self.sign(purpose, parts);
+        let differences = signature.iter().zip(expected).fold(0, |differences, (a, b)| differences | (a ^ b));
+        signature.len() == expected.len() && differences == 0
+    }
+}
+
+crate::impl_debug!(HmacSigner, "HmacSigner");
