@@ -10,26 +10,14 @@
 //! earlier state of both files, which a hash of a later line, kept elsewhere, reveals.
 
 mod chain;
-mod files;
-mod head;
 mod line;
 mod log;
-mod open;
-mod options;
-mod record;
-mod redaction;
-mod refusals;
 mod sink;
-mod snapshot;
 mod verify;
 mod writer;
 
-pub use chain::ChainLink;
-pub use head::LogHead;
-pub use log::AuditLog;
-pub use open::OpenError;
-pub use options::{AuditKey, AuditOptions, WhenFull};
-pub use redaction::Redaction;
+pub use chain::{ChainLink, LogHead};
+pub use line::Redaction;
+pub use log::{AuditKey, AuditLog, AuditOptions, OpenError, WhenFull};
 pub use sink::AuditSink;
-pub use snapshot::{BrokenLog, VerifyError};
-pub use verify::{VerifiedLog, VerifyNotice, VerifyOptions, verify};
+pub use verify::{BrokenLog, VerifiedLog, VerifyError, VerifyNotice, VerifyOptions, verify};

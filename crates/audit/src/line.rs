@@ -1,12 +1,14 @@
-//! The form of a line: JSON with members in a fixed order, without the two members that chain it.
+//! Audit records, taken from a call while it ends and rendered by the writer thread: what of the arguments is recorded, and the
+//! form of a line. It is JSON with members in a fixed order, without the two members that chain it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use serde_json::json;
-use tidegate_core::{CallOrigin, Principal};
-
-use crate::record::{CallRecord, Record, RecordCaller, RecordKind, RecordedArguments, RefusedMessage};
-use crate::redaction::truncate;
+use serde_json::{Map, Value, json};
+use tidegate_core::{AuditedStatement, CallOrigin, Caller, LimitLevel, NamePattern, Principal};
+use tidegate_runtime::{Job, JobId};
 
 const WORD_BYTES_MAX: usize = 256;
 const ROLES_MAX: usize = 32;
@@ -112,4 +114,209 @@ impl JsonLine {
 
 fn truncate_word(text: &str) -> &str {
     truncate(text, WORD_BYTES_MAX)
+}
+
+/// Bytes of names, URIs and reasons from callers in a line at most.
+const NAME_BYTES_MAX: usize = 512;
+
+pub(crate) struct Record {
+    pub(crate) time: SystemTime,
+    pub(crate) kind: RecordKind,
+}
+
+pub(crate) enum RecordKind {
+    /// The log was opened.
+    Opened {
+        /// Bytes of an incomplete line that were removed.
+        mended_bytes: u64,
+        /// The last line in the head, if the log ends before it.
+        missing_until: Option<u64>,
+    },
+    Call(Box<CallRecord>),
+    RefusedCall {
+        caller: RecordCaller,
+        target: (&'static str, String),
+        outcome: &'static str,
+    },
+    RefusedMessage(RefusedMessage),
+    /// So many lines were dropped before this one.
+    Dropped(u64),
+}
+
+pub(crate) struct RecordCaller {
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) origin: CallOrigin,
+}
+
+/// A refused message, or several that are counted together.
+#[derive(Debug)]
+pub(crate) struct RefusedMessage {
+    /// Its principal, if it is known.
+    pub(crate) principal: Option<Arc<Principal>>,
+    pub(crate) origin: CallOrigin,
+    pub(crate) reason: String,
+    pub(crate) times: u64,
+}
+
+pub(crate) struct CallRecord {
+    pub(crate) caller: RecordCaller,
+    target: (&'static str, String),
+    arguments: RecordedArguments,
+    statements: Vec<AuditedStatement>,
+    rows: u64,
+    pub(crate) bytes: u64,
+    secrets: u64,
+    /// The names of the nodes whose rows the answer lacks.
+    missing_nodes: Option<String>,
+    pub(crate) outcome: &'static str,
+    elapsed_ms: u64,
+    pub(crate) job: JobId,
+}
+
+enum RecordedArguments {
+    Names(Vec<String>),
+    Values(Map<String, Value>),
+}
+
+impl Record {
+    pub(crate) fn now(kind: RecordKind) -> Self {
+        Self { time: SystemTime::now(), kind }
+    }
+
+    /// The record of `job`, which ended with `outcome`. The values of its arguments are included only with `redaction`.
+    pub(crate) fn from_call(job: &Job, outcome: &'static str, values: Option<&Redaction>) -> Self {
+        let target = job.target();
+        let arguments = match values {
+            Some(redaction) => RecordedArguments::Values(redaction.redact(job.arguments())),
+            None => RecordedArguments::Names(argument_names(job.arguments())),
+        };
+        Self::now(RecordKind::Call(Box::new(CallRecord {
+            caller: RecordCaller::from_caller(job.caller()),
+            target: (target.kind(), truncate(target.name(), NAME_BYTES_MAX).to_owned()),
+            arguments,
+            statements: job.take_statements(),
+            rows: job.usage().rows(),
+            bytes: job.usage().bytes(),
+            secrets: job.protection().secret_count(),
+            missing_nodes: job.missing_nodes().map(|missing| truncate(&missing.names(), NAME_BYTES_MAX).to_owned()),
+            outcome,
+            elapsed_ms: u64::try_from(job.elapsed().as_millis()).unwrap_or(u64::MAX),
+            job: job.id(),
+        })))
+    }
+
+    pub(crate) fn from_refused_call(caller: &Caller, kind: &'static str, name: &str, outcome: &'static str) -> Self {
+        let target = (kind, truncate(name, NAME_BYTES_MAX).to_owned());
+        Self::now(RecordKind::RefusedCall { caller: RecordCaller::from_caller(caller), target, outcome })
+    }
+}
+
+impl RefusedMessage {
+    pub(crate) fn new(origin: CallOrigin, reason: &str) -> Self {
+        Self { principal: None, origin, reason: truncate(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
+    }
+
+    pub(crate) fn rate_limited(caller: &Caller, level: LimitLevel) -> Self {
+        let reason = format!("too many requests: the limit of the {}", level.name());
+        Self { principal: Some(caller.principal.clone()), ..Self::new(caller.origin, &reason) }
+    }
+}
+
+impl From<RefusedMessage> for RecordKind {
+    fn from(message: RefusedMessage) -> Self {
+        Self::RefusedMessage(message)
+    }
+}
+
+impl RecordCaller {
+    fn from_caller(caller: &Caller) -> Self {
+        Self { principal: caller.principal.clone(), origin: caller.origin }
+    }
+}
+
+const REDACTED: &str = "***";
+/// Names that contain one of these are always redacted.
+const ALWAYS_REDACTED: [&str; 8] =
+    ["password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "private_key"];
+/// Limits of the logged arguments of one call.
+const MEMBERS_MAX: usize = 64;
+const ARGUMENT_NAME_BYTES_MAX: usize = 128;
+const TEXT_BYTES_MAX: usize = 1_024;
+const BYTES_MAX: usize = 16 * 1_024;
+const DEPTH_MAX: usize = 8;
+
+/// Which arguments are redacted, by patterns of their names or paths (`login.token`).
+#[derive(Debug, Clone, Default)]
+pub struct Redaction {
+    patterns: Vec<NamePattern>,
+}
+
+impl Redaction {
+    /// Redacts arguments that match one of `patterns`, and names that suggest passwords, secrets, tokens or keys.
+    pub fn new<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        Self { patterns: patterns.into_iter().map(|pattern| NamePattern::new(pattern.into().to_lowercase())).collect() }
+    }
+
+    /// The values of `arguments`, redacted and cut to the limits.
+    fn redact(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let mut left = BYTES_MAX;
+        self.redact_members(arguments, "", 0, &mut left)
+    }
+
+    fn redact_members(
+        &self,
+        members: &Map<String, Value>,
+        path: &str,
+        depth: usize,
+        left: &mut usize,
+    ) -> Map<String, Value> {
+        let redacted = members.iter().take(MEMBERS_MAX).map(|(name, value)| {
+            let name = truncate(name, ARGUMENT_NAME_BYTES_MAX);
+            let path = if path.is_empty() { name.to_lowercase() } else { format!("{path}.{}", name.to_lowercase()) };
+            *left = left.saturating_sub(name.len());
+            let value = if self.is_redacted(&path) {
+                REDACTED.into()
+            } else {
+                self.redact_value(value, &path, depth + 1, left)
+            };
+            (name.to_owned(), value)
+        });
+        redacted.collect()
+    }
+
+    fn redact_value(&self, value: &Value, path: &str, depth: usize, left: &mut usize) -> Value {
+        if *left == 0 || depth > DEPTH_MAX {
+            return "…".into();
+        }
+        match value {
+            Value::Object(members) => Value::Object(self.redact_members(members, path, depth, left)),
+            Value::Array(items) => {
+                items.iter().take(MEMBERS_MAX).map(|item| self.redact_value(item, path, depth + 1, left)).collect()
+            }
+            Value::String(text) => {
+                let visible = truncate(text, TEXT_BYTES_MAX.min(*left));
+                *left -= visible.len();
+                if visible.len() < text.len() { format!("{visible}…").into() } else { visible.into() }
+            }
+            other => {
+                *left = left.saturating_sub(8);
+                other.clone()
+            }
+        }
+    }
+
+    fn is_redacted(&self, path: &str) -> bool {
+        let name = path.rsplit('.').next().unwrap_or(path);
+        ALWAYS_REDACTED.iter().any(|word| name.contains(word))
+            || self.patterns.iter().any(|pattern| pattern.matches(name) || pattern.matches(path))
+    }
+}
+
+fn argument_names(arguments: &Map<String, Value>) -> Vec<String> {
+    arguments.keys().take(MEMBERS_MAX).map(|name| truncate(name, ARGUMENT_NAME_BYTES_MAX).to_owned()).collect()
+}
+
+/// The beginning of `text`, of so many bytes at most.
+pub(crate) fn truncate(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
 }

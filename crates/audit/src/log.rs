@@ -1,5 +1,9 @@
-//! The auditor of a node: reserves lines and passes them to the writer.
+//! The auditor of a node: its options, how a log is opened and continued after its last complete line, and how lines are
+//! reserved and passed to the writer. Without the key of the hash chain nobody can forge a line.
 
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,12 +15,10 @@ use tidegate_runtime::{AuditReservation, AuditStats, Auditor, Job};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::chain::ChainLink;
-use crate::open::{self, OpenError};
-use crate::options::{AuditOptions, WhenFull};
-use crate::record::{Record, RecordKind, RefusedMessage};
-use crate::redaction::Redaction;
-use crate::sink::AuditSink;
+use crate::chain::{ChainLink, LogHead};
+use crate::line::{Record, RecordKind, Redaction, RefusedMessage};
+use crate::sink;
+use crate::sink::{AuditSink, FileSink, FileTail, with_suffix};
 use crate::writer::{LogWriter, WriterState};
 
 /// Writes a line for each call and each refused message.
@@ -34,7 +36,7 @@ impl AuditLog {
     /// # Errors
     /// When another process writes the log, its last line is invalid, or it cannot be written.
     pub fn open(options: &AuditOptions) -> Result<Arc<Self>, OpenError> {
-        let open::OpenLog { sink, last, opened } = open::open(options)?;
+        let OpenLog { sink, last, opened } = open_log(options)?;
         Self::start_writer(options, Box::new(sink), last, opened)
     }
 
@@ -44,7 +46,7 @@ impl AuditLog {
     /// # Errors
     /// As [`AuditLog::open`], except that another process may write the log.
     pub fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
-        open::check_openable(options)
+        check_openable(options)
     }
 
     /// Starts a new log in `sink`. The file in `options` is ignored.
@@ -184,3 +186,189 @@ impl AuditReservation for ReservedLine {
 }
 
 tidegate_core::impl_debug!(AuditLog { when_full });
+
+/// Why a log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process writes the log.
+    #[error("another process writes the audit log {}; give each its own file", .0.display())]
+    Locked(PathBuf),
+    /// The end of the log is invalid.
+    #[error(
+        "cannot append to the audit log {}: {reason}; move it and the files beside it away, and verify them",
+        .file.display()
+    )]
+    NotAppendable {
+        /// The log.
+        file: PathBuf,
+        /// What is wrong with its end.
+        reason: String,
+    },
+    /// A file of the log cannot be read or written.
+    #[error("the audit log {} cannot be used: {error}", .file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    fn from_io(file: &Path, error: io::Error) -> Self {
+        let file = file.to_owned();
+        match error.kind() {
+            io::ErrorKind::InvalidData => Self::NotAppendable { file, reason: error.to_string() },
+            _ => Self::Io { file, error },
+        }
+    }
+}
+
+struct OpenLog {
+    pub(crate) sink: FileSink,
+    pub(crate) last: ChainLink,
+    pub(crate) opened: RecordKind,
+}
+
+/// Opens the log in `options`. An incomplete line at its end, as after a crash, is removed.
+fn open_log(options: &AuditOptions) -> Result<OpenLog, OpenError> {
+    let (path, key) = (&options.file, options.key.as_ref());
+    let failed = |error: io::Error| OpenError::from_io(path, error);
+    let lock = acquire_lock(options)?;
+    let mut file = sink::open_file(path).map_err(failed)?;
+    let FileTail { last, whole_bytes, torn_bytes } = sink::read_tail(&mut file, key).map_err(failed)?;
+    if torn_bytes > 0 {
+        file.set_len(whole_bytes).map_err(failed)?;
+        tracing::warn!(file = %path.display(), bytes = torn_bytes, "an incomplete line at the end of the audit log was removed");
+    }
+    let last = match last {
+        Some(last) => last,
+        // The file is new, or nothing was written to it.
+        None => match File::open(sink::rotated_path(path, 1)) {
+            Ok(mut older) => sink::read_tail(&mut older, key).map_err(failed)?.last.unwrap_or_else(ChainLink::genesis),
+            Err(_) => ChainLink::genesis(),
+        },
+    };
+    let head = LogHead::read(path, key).map_err(failed)?;
+    // Lines in the head that are not in the log were not rotated away; they are reported missing until they are.
+    let first =
+        head.as_ref().map(|head| head.first).or_else(|| sink::first_seq(sink::existing_files(path).first()?, key));
+    let missing_until = head.map(|head| head.seq).filter(|seq| *seq > last.seq);
+    if let Some(seq) = missing_until {
+        let (file, last) = (path.display(), last.seq);
+        tracing::error!(%file, last, missing_until = seq, "lines at the end of the audit log are missing");
+    }
+    let opened = RecordKind::Opened { mended_bytes: torn_bytes, missing_until };
+    let sink = FileSink::new(
+        path.clone(),
+        options.kept_files,
+        options.key.clone(),
+        (file, whole_bytes),
+        first.unwrap_or(1),
+        lock,
+    );
+    Ok(OpenLog { sink, last, opened })
+}
+
+/// Checks whether the log in `options` can be opened, now or after its current writer ends. It leaves no file behind.
+fn check_openable(options: &AuditOptions) -> Result<(), OpenError> {
+    let (path, key) = (&options.file, options.key.as_ref());
+    let failed = |error: io::Error| OpenError::from_io(path, error);
+    let is_there = |opened: io::Result<File>| match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    is_there(OpenOptions::new().write(true).open(with_suffix(path, ".lock")))?;
+    if let Some(mut file) = is_there(OpenOptions::new().read(true).append(true).open(path))? {
+        sink::read_tail(&mut file, key).map_err(failed)?;
+    }
+    LogHead::read(path, key).map_err(failed)?;
+    // The head is written as a new file each time. This test file has no name, or is unlinked at once.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.metadata().map_err(failed)?;
+    tempfile::tempfile_in(folder).map(drop).map_err(failed)
+}
+
+fn acquire_lock(options: &AuditOptions) -> Result<File, OpenError> {
+    let path = with_suffix(&options.file, ".lock");
+    let failed = |error| OpenError::Io { file: options.file.clone(), error };
+    let lock =
+        sink::open_private(OpenOptions::new().write(true).create(true).truncate(false), &path).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked(options.file.clone())),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// What happens when lines cannot be written, because the disk is full or slower than the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// Calls wait for a limited time and are then refused. No call runs without its line.
+    #[default]
+    Block,
+    /// Lines are dropped and counted; a later line reports their number.
+    Drop,
+}
+
+/// Options of an audit log.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// The current file. Rotated files are beside it as `.1`, `.2`, …; the head as `.head`, the lock as `.lock`.
+    pub file: PathBuf,
+    /// What happens when lines cannot be written.
+    pub when_full: WhenFull,
+    /// Bytes of a file at most.
+    pub bytes_max: u64,
+    /// Rotated files that are kept.
+    pub kept_files: usize,
+    /// Redaction of the values of arguments; `None` logs only their names.
+    pub values: Option<Redaction>,
+    /// The key of the hash chain; `None` for a plain hash.
+    pub key: Option<AuditKey>,
+    /// How long a call waits for its reservation.
+    pub reserve_timeout: Duration,
+    /// The time between two attempts after a write failure.
+    pub retry_after: Duration,
+    /// Lines in the queue at most.
+    pub queue_lines_max: usize,
+}
+
+impl AuditOptions {
+    /// The defaults for a log in `file`.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: file.into(),
+            when_full: WhenFull::default(),
+            bytes_max: 100_000_000,
+            kept_files: 10,
+            values: None,
+            key: None,
+            reserve_timeout: Duration::from_secs(5),
+            retry_after: Duration::from_millis(250),
+            queue_lines_max: 8_192,
+        }
+    }
+}
+
+/// The key of a hash chain.
+#[derive(Clone)]
+pub struct AuditKey(Arc<[u8]>);
+
+impl AuditKey {
+    /// Bytes of a key at least; shorter keys can be guessed.
+    pub const BYTES_MIN: usize = 16;
+
+    /// The key with these bytes, trimmed of white space; `None` if it is too short.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.trim_ascii();
+        (bytes.len() >= Self::BYTES_MIN).then(|| Self(bytes.into()))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+tidegate_core::impl_debug!(AuditKey, "***");

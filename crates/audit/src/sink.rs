@@ -1,13 +1,14 @@
-//! The destination of lines: a rotated file.
+//! The destination of lines: a rotated file. The files of a log are the current one and the rotated ones beside it.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use crate::chain::ChainLink;
-use crate::files;
-use crate::head::LogHead;
-use crate::options::AuditKey;
+use crate::chain;
+use crate::chain::{ChainLink, LogHead};
+use crate::log::AuditKey;
 
 /// The destination of lines. Its methods may block; they are called on the writer thread.
 pub trait AuditSink: Send {
@@ -70,16 +71,16 @@ impl FileSink {
     }
 
     fn is_in_place(&self) -> bool {
-        let here = self.path.metadata().and_then(|here| Ok(files::is_same_file(&here, &self.file.metadata()?)));
+        let here = self.path.metadata().and_then(|here| Ok(is_same_file(&here, &self.file.metadata()?)));
         here.unwrap_or(false)
     }
 
     /// The number of the oldest line after a rotation behind the line `last`.
     fn first_after_rotation(&self, last: &ChainLink) -> u64 {
-        let files = files::existing_files(&self.path);
+        let files = existing_files(&self.path);
         let Some(gone) = files.len().checked_sub(self.kept_files).filter(|gone| *gone > 0) else { return self.first };
         match files.get(gone) {
-            Some(oldest) => files::first_seq(oldest, self.key.as_ref()).unwrap_or(self.first),
+            Some(oldest) => first_seq(oldest, self.key.as_ref()).unwrap_or(self.first),
             None => last.seq + 1,
         }
     }
@@ -114,9 +115,9 @@ impl AuditSink for FileSink {
         self.write_head(last)?;
         // A previous attempt may already have moved the file.
         if self.path.exists() {
-            files::rotate(&self.path, self.kept_files)?;
+            rotate(&self.path, self.kept_files)?;
         }
-        self.file = files::open(&self.path)?;
+        self.file = open_file(&self.path)?;
         self.bytes = 0;
         Ok(())
     }
@@ -127,11 +128,118 @@ impl AuditSink for FileSink {
         if !self.is_in_place() {
             let file = self.path.display();
             tracing::error!(%file, "the audit log was moved or deleted while in use; writing continues in a new file");
-            self.file = files::open(&self.path)?;
+            self.file = open_file(&self.path)?;
             self.bytes = self.file.metadata()?.len();
         }
         Ok(())
     }
+}
+
+pub(crate) const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+pub(crate) fn with_suffix(log: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(log.as_os_str());
+    name.push(ending);
+    name.into()
+}
+
+/// The name of a file after so many rotations.
+pub(crate) fn rotated_path(log: &Path, rotations: usize) -> PathBuf {
+    with_suffix(log, &format!(".{rotations}"))
+}
+
+pub(crate) fn existing_files(log: &Path) -> Vec<PathBuf> {
+    let older = (1..).map(|rotations| rotated_path(log, rotations)).take_while(|path| path.exists());
+    let mut files: Vec<PathBuf> = older.collect();
+    files.reverse();
+    files.extend(log.exists().then(|| log.to_owned()));
+    files
+}
+
+/// Opens the file for appending; only its owner can read it.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    open_private(OpenOptions::new().read(true).append(true).create(true), path)
+}
+
+/// A new file is its owner's alone: another user could otherwise lock it and prevent a start.
+pub(crate) fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    tidegate_core::private_file::set_owner_only(options).open(path)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FileTail {
+    pub(crate) last: Option<ChainLink>,
+    pub(crate) whole_bytes: u64,
+    pub(crate) torn_bytes: u64,
+}
+
+/// Reads the end of `file`; `InvalidData` when the last complete line does not belong to this chain.
+pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<FileTail> {
+    let bytes = file.metadata()?.len();
+    let tail_bytes = bytes.min(2 * LINE_BYTES_MAX as u64);
+    file.seek(SeekFrom::Start(bytes - tail_bytes))?;
+    let mut tail = Vec::new();
+    file.by_ref().take(tail_bytes).read_to_end(&mut tail)?;
+    let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
+        if tail_bytes < bytes {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its end is not a line of an audit log"));
+        }
+        return Ok(FileTail { last: None, whole_bytes: 0, torn_bytes: bytes });
+    };
+    let start = tail[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |before| before + 1);
+    let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, format!("its last line {problem}"));
+    let line = chain::parse_line(&tail[start..end], key).map_err(invalid)?;
+    let torn_bytes = (tail.len() - end - 1) as u64;
+    Ok(FileTail { last: Some(line.link()), whole_bytes: bytes - torn_bytes, torn_bytes })
+}
+
+pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
+    read_first_seq(&mut BufReader::new(File::open(path).ok()?), key).ok()?
+}
+
+/// The number of the first line of `lines`; `None` if it is invalid.
+pub(crate) fn read_first_seq(lines: &mut BufReader<File>, key: Option<&AuditKey>) -> io::Result<Option<u64>> {
+    let mut line = Vec::new();
+    lines.take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+    let parsed = line.strip_suffix(b"\n").and_then(|line| chain::parse_line(line, key).ok());
+    Ok(parsed.map(|parsed| parsed.link().seq))
+}
+
+pub(crate) fn has_writer(log: &Path) -> bool {
+    File::open(with_suffix(log, ".lock"))
+        .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Whether both are the same file. If that is unknown, they count as the same.
+fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        one.file_type() == other.file_type()
+    }
+}
+
+pub(crate) fn rotate(log: &Path, kept: usize) -> io::Result<()> {
+    // Left from a time with a larger limit. The oldest is removed first, so that an interruption leaves no gap in the
+    // chain.
+    let beyond = (kept + 1..).map(|rotations| rotated_path(log, rotations)).take_while(|path| path.exists());
+    for path in beyond.collect::<Vec<_>>().iter().rev() {
+        fs::remove_file(path)?;
+    }
+    if kept == 0 {
+        return fs::remove_file(log);
+    }
+    for rotations in (1..kept).rev() {
+        match fs::rename(rotated_path(log, rotations), rotated_path(log, rotations + 1)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::rename(log, rotated_path(log, 1))
 }
 
 #[cfg(test)]
@@ -144,11 +252,11 @@ mod tests {
     fn torn_line_is_truncated_before_the_next_append() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let file = (files::open(&path).unwrap(), 0);
-        let lock = files::open(&folder.path().join("lock")).unwrap();
+        let file = (open_file(&path).unwrap(), 0);
+        let lock = open_file(&folder.path().join("lock")).unwrap();
         let mut sink = FileSink::new(path.clone(), 1, None, file, 1, lock);
         sink.append(b"one\n").unwrap();
-        files::open(&path).unwrap().write_all(b"tw").unwrap();
+        open_file(&path).unwrap().write_all(b"tw").unwrap();
         sink.is_torn = true;
         sink.append(b"three\n").unwrap();
         assert_eq!((fs::read(&path).unwrap(), sink.bytes()), (b"one\nthree\n".to_vec(), 10));
