@@ -1,7 +1,8 @@
 //! Tokens for development, signed with a key in a file. Anyone holding this file can impersonate any principal.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use tidegate_core::private_file::{is_open_to_others, set_owner_only};
 
-use crate::clock::Clock;
+use crate::authenticator::Clock;
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
 

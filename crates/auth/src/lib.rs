@@ -7,11 +7,9 @@
 //! as a whole. [`DevelopmentKey`] signs tokens for development. [`CallerTokenSigner`] signs tokens that name a caller of
 //! this node to another node.
 
-mod api_keys;
 mod authenticator;
 mod caller_token_signer;
 mod certificate;
-mod clock;
 mod development;
 mod key_file;
 mod provider;
@@ -20,10 +18,11 @@ mod roles;
 mod secret;
 mod token;
 
-pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
+pub use authenticator::{
+    AuthenticatorError, AuthenticatorOptions, Clock, CredentialAuthenticator, ReloadableAuthenticator,
+};
 pub use caller_token_signer::{CallerTokenOptions, CallerTokenSigner};
 pub use certificate::{CertificateName, CertificateRule};
-pub use clock::Clock;
 pub use development::{DevelopmentKey, DevelopmentToken};
 pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
 pub use proxy::{ProxyOptions, parse_trusted_network};

@@ -1,5 +1,9 @@
 //! Token introspection at the issuer ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
+//!
+//! Concurrent introspections are limited, in total and for each network. A client that sends many invalid tokens waits in
+//! the queue of its own network and does not delay others.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,14 +17,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
-use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_core::{Error, ErrorKind, Principal, quota_address};
 use tidegate_runtime::{CacheAges, LoadingCache};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::options::{IntrospectionOptions, Seconds, TokenOptionsError};
-use super::permits::IntrospectionPermits;
-use super::principals::{TokenPrincipals, seconds_of};
+use super::verifier::{TokenPrincipals, seconds_of};
+use super::{IntrospectionOptions, Seconds, TokenOptionsError};
 use crate::provider::{LogThrottle, ProviderClient, ProviderError, REQUEST_TIMEOUT, parse_url};
 use crate::secret::Digest;
 
@@ -157,7 +160,7 @@ impl Introspector {
     }
 
     /// The issuer's answer about `token`. Status 400 counts as an inactive token.
-    pub(super) async fn query_issuer(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
+    async fn query_issuer(&self, token: &str) -> Result<IntrospectionResult, ProviderError> {
         match self.query_issuer_strictly(token).await {
             // Some issuers answer so about texts that are not tokens of theirs.
             Err(ProviderError::Status(400)) => Ok(IntrospectionResult::Inactive),
@@ -176,5 +179,82 @@ impl Introspector {
         // Some issuers send null for absent claims.
         claims.retain(|_, value| !value.is_null());
         Ok(if is_active { IntrospectionResult::Active(claims) } else { IntrospectionResult::Inactive })
+    }
+}
+
+const QUERIES_MAX: usize = 32;
+const QUERIES_PER_NETWORK_MAX: usize = 8;
+
+struct IntrospectionPermits {
+    all: Semaphore,
+    queues: Mutex<HashMap<Option<IpAddr>, Arc<Semaphore>>>,
+}
+
+/// One permit, released when it is dropped.
+struct IntrospectionPermit<'a> {
+    _shared: Option<SemaphorePermit<'a>>,
+    _of_network: Option<OwnedSemaphorePermit>,
+    _queue: NetworkQueue<'a>,
+}
+
+struct NetworkQueue<'a> {
+    permits: &'a IntrospectionPermits,
+    network: Option<IpAddr>,
+    semaphore: Arc<Semaphore>,
+}
+
+impl Default for IntrospectionPermits {
+    fn default() -> Self {
+        Self { all: Semaphore::new(QUERIES_MAX), queues: Mutex::default() }
+    }
+}
+
+impl IntrospectionPermits {
+    /// The queue of its network comes first, so that a waiting request holds no shared permit.
+    async fn acquire(&self, peer: Option<IpAddr>) -> IntrospectionPermit<'_> {
+        let network = peer.map(quota_address);
+        let semaphore = self
+            .queues
+            .lock()
+            .entry(network)
+            .or_insert_with(|| Arc::new(Semaphore::new(QUERIES_PER_NETWORK_MAX)))
+            .clone();
+        let queue = NetworkQueue { permits: self, network, semaphore };
+        // The semaphores are never closed.
+        let network_permit = queue.semaphore.clone().acquire_owned().await.ok();
+        let shared_permit = self.all.acquire().await.ok();
+        IntrospectionPermit { _shared: shared_permit, _of_network: network_permit, _queue: queue }
+    }
+}
+
+impl Drop for NetworkQueue<'_> {
+    fn drop(&mut self) {
+        let mut queues = self.permits.queues.lock();
+        // One reference is in the map, the other is this one.
+        let is_last = Arc::strong_count(&self.semaphore) <= 2;
+        if is_last {
+            queues.remove(&self.network);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn one_network_cannot_take_all_permits() {
+        let introspection_permits = IntrospectionPermits::default();
+        let of = |peer: &str| introspection_permits.acquire(peer.parse().ok()).now_or_never();
+        let of_one: Vec<_> = (0..=QUERIES_PER_NETWORK_MAX).map(|number| of(&format!("2001:db8::{number:x}"))).collect();
+        assert_eq!(of_one.iter().flatten().count(), QUERIES_PER_NETWORK_MAX);
+        let others: Vec<_> = (0..=QUERIES_MAX).map(|number| of(&format!("10.0.0.{number}"))).collect();
+        assert_eq!(others.iter().flatten().count(), QUERIES_MAX - QUERIES_PER_NETWORK_MAX);
+        drop(of_one);
+        assert!(of("2001:db8::1").is_some());
+        drop(others);
+        assert!(introspection_permits.queues.lock().is_empty());
     }
 }

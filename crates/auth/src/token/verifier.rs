@@ -1,14 +1,24 @@
-//! Verifies a token: its form, its signature, then its claims.
+//! Verifies a token: its form, its signature, then its claims. The holder of a verified token is a principal.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
 use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::verify;
+use lru::LruCache;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tidegate_core::{AuthMethod, ImpliedScopes, Principal};
 
-use super::algorithm::TokenAlgorithm;
-use super::key_ring::KeyRing;
-use super::options::{IntrospectionOptions, Seconds, TokenKey, TokenOptions, TokenOptionsError};
+use super::key_ring::{KeyRing, TokenAlgorithm};
+use super::{IntrospectionOptions, Seconds, TokenKey, TokenOptions, TokenOptionsError};
+use crate::authenticator::Clock;
+use crate::roles::Roles;
+use crate::secret::Digest;
 
 /// Maximum leeway, so that expired tokens do not stay valid.
 const LEEWAY_SECONDS_MAX: u32 = 600;
@@ -31,7 +41,7 @@ pub(super) struct VerifiedToken {
     pub(super) tenant: Option<String>,
     pub(super) claims: Map<String, Value>,
     /// With leeway.
-    pub(super) valid_until: Seconds,
+    valid_until: Seconds,
 }
 
 pub(super) enum TokenVerdict {
@@ -101,7 +111,7 @@ impl TokenVerifier {
     /// Checks claims from an introspection answer. The issuer has checked the expiry, so claims may be absent; those
     /// that are present must be valid. A client that acts for itself may have `client_id` instead of `sub` ([RFC 7662,
     /// 2.2](https://www.rfc-editor.org/rfc/rfc7662#section-2.2)).
-    pub(super) fn check_introspected_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
+    fn check_introspected_claims(&self, claims: Map<String, Value>, now: Seconds) -> Option<VerifiedToken> {
         let valid_until = match claims.get("exp") {
             Some(until) => until.as_f64()? + self.leeway,
             None => Seconds::INFINITY,
@@ -169,4 +179,102 @@ fn signed_claims(token: &str, key: &DecodingKey, algorithm: TokenAlgorithm) -> O
 fn unsigned_claims(token: &str) -> Option<Map<String, Value>> {
     let claims = token.split('.').nth(1)?;
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
+}
+
+/// Makes principals of what tokens contain, and keeps them for a minute.
+pub(super) struct TokenPrincipals {
+    pub(super) verifier: TokenVerifier,
+    pub(super) cache: TokenCache,
+    pub(super) clock: Clock,
+    roles: Arc<Roles>,
+    implied_scopes: Arc<ImpliedScopes>,
+}
+
+impl TokenPrincipals {
+    pub(super) fn new(
+        verifier: TokenVerifier,
+        roles: Arc<Roles>,
+        implied_scopes: Arc<ImpliedScopes>,
+        clock: Clock,
+    ) -> Self {
+        Self { verifier, cache: TokenCache::default(), clock, roles, implied_scopes }
+    }
+
+    /// The principal of a token, which is cached from `now` on. It was verified with the keys of `epoch`.
+    pub(super) fn add(
+        &self,
+        digest: Digest,
+        verified: VerifiedToken,
+        now: DateTime<Utc>,
+        epoch: u64,
+    ) -> Arc<Principal> {
+        let names = self.roles.granted_by(&verified.claims, &self.implied_scopes);
+        let principal = Arc::new(Principal {
+            tenant: verified.tenant,
+            claims: verified.claims,
+            implied_scopes: self.implied_scopes.clone(),
+            expires_at: time_of(verified.valid_until),
+            ..self.roles.build_principal(verified.subject, AuthMethod::Token, names)
+        });
+        self.cache.insert(digest, principal.clone(), seconds_of(now), verified.valid_until, epoch);
+        principal
+    }
+
+    /// The principal of an active token with these claims of its issuer; `None` if they are not as required.
+    pub(super) fn add_introspected(&self, digest: Digest, claims: Map<String, Value>) -> Option<Arc<Principal>> {
+        let now = self.clock.now();
+        let verified = self.verifier.check_introspected_claims(claims, seconds_of(now))?;
+        Some(self.add(digest, verified, now, 0))
+    }
+}
+
+/// `None` for a time that cannot be represented, such as "never".
+fn time_of(seconds: Seconds) -> Option<SystemTime> {
+    let since = Duration::try_from_secs_f64(seconds).ok()?;
+    UNIX_EPOCH.checked_add(since)
+}
+
+pub(super) fn seconds_of(time: DateTime<Utc>) -> Seconds {
+    time.timestamp_millis() as Seconds / 1000.0
+}
+
+/// Tokens in the cache at most; the least recently used one is evicted.
+const TOKENS_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+/// Seconds after which a token is verified again.
+const LIFETIME_SECONDS_MAX: Seconds = 60.0;
+
+/// Principals by the SHA-256 of their token. Rejected tokens are not cached.
+pub(super) struct TokenCache {
+    tokens: Mutex<LruCache<Digest, CachedToken>>,
+}
+
+struct CachedToken {
+    principal: Arc<Principal>,
+    until: Seconds,
+    epoch: u64,
+}
+
+impl Default for TokenCache {
+    fn default() -> Self {
+        Self { tokens: Mutex::new(LruCache::new(TOKENS_MAX)) }
+    }
+}
+
+impl TokenCache {
+    /// The principal of the token with this digest, if the entry is current and was made with the keys of `epoch`.
+    pub(super) fn get(&self, digest: &Digest, now: Seconds, epoch: u64) -> Option<Arc<Principal>> {
+        let mut tokens = self.tokens.lock();
+        let cached = tokens.get(digest)?;
+        if now < cached.until && cached.epoch == epoch {
+            return Some(cached.principal.clone());
+        }
+        tokens.pop(digest);
+        None
+    }
+
+    /// Caches the principal of a token that is valid until `valid_until`, verified with the keys of `epoch`.
+    fn insert(&self, digest: Digest, principal: Arc<Principal>, now: Seconds, valid_until: Seconds, epoch: u64) {
+        let until = valid_until.min(now + LIFETIME_SECONDS_MAX);
+        self.tokens.lock().put(digest, CachedToken { principal, until, epoch });
+    }
 }
