@@ -10,14 +10,10 @@ mod catalog;
 #[cfg(target_os = "linux")]
 mod cpu_sampler;
 mod description;
-mod error;
 #[cfg(target_os = "linux")]
 mod linux;
 mod read;
-mod value;
 
 pub use catalog::SystemTable;
-pub use description::{SystemColumn, SystemColumnType, SystemParameter, SystemTableDescription};
-pub use error::SystemError;
-pub use read::{MASK, ROWS_MAX_DEFAULT, ReadOptions, ReadSummary, SystemReader, TEXT_BYTES_MAX};
-pub use value::SystemValue;
+pub use description::{SystemColumn, SystemColumnType, SystemParameter, SystemTableDescription, SystemValue};
+pub use read::{MASK, ROWS_MAX_DEFAULT, ReadOptions, ReadSummary, SystemError, SystemReader, TEXT_BYTES_MAX};

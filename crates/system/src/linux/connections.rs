@@ -17,9 +17,8 @@ use super::row_writer::{ColumnReader, RowWriter, is_needed};
 use super::users::UserNames;
 use super::{RowCallback, SystemPaths, unreadable};
 use crate::catalog::SystemTable;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// Sockets whose process is stored at most; further sockets have no process.
 const SOCKET_OWNERS_MAX: usize = 262_144;

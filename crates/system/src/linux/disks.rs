@@ -7,12 +7,10 @@ use std::path::PathBuf;
 use procfs::DiskStat;
 
 use super::row_writer::{ColumnReader, RowWriter};
-use super::text_files::{read_flag, read_small, read_value};
-use super::{RowCallback, SystemPaths, unreadable};
+use super::{RowCallback, SystemPaths, read_flag, read_small, read_value, unreadable};
 use crate::catalog::SystemTable;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// Devices at most.
 const DEVICES_MAX: usize = 16_384;

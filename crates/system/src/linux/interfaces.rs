@@ -9,12 +9,10 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
 use super::row_writer::{ColumnReader, RowWriter};
-use super::text_files::{read_small, read_value};
-use super::{RowCallback, SystemPaths, unreadable};
+use super::{RowCallback, SystemPaths, read_small, read_value, unreadable};
 use crate::catalog::SystemTable;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// Interfaces at most.
 const INTERFACES_MAX: usize = 16_384;

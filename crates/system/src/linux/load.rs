@@ -13,9 +13,8 @@ use super::row_writer::{ColumnReader, RowWriter};
 use super::{KernelClock, RowCallback, unreadable};
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::{CpuSampler, CpuUsage, ProcessKey};
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// The key of the machine in the sampler; no process has it.
 const MACHINE: ProcessKey = (-1, 0);
@@ -96,7 +95,7 @@ pub(super) fn read(
 
 /// Kernels before 5.13 have only the first of the two lines that the library expects.
 fn cpu_pressure() -> Option<PressureRecord> {
-    let text = super::text_files::read_small(Path::new(CpuPressure::PATH))?;
+    let text = super::read_small(Path::new(CpuPressure::PATH))?;
     procfs::parse_pressure_record(text.lines().next()?).ok()
 }
 

@@ -7,8 +7,7 @@ use procfs::{Current as _, Meminfo};
 use super::row_writer::{ColumnReader, RowWriter};
 use super::{RowCallback, percentage, unreadable};
 use crate::catalog::SystemTable;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 const COLUMNS: &[ColumnReader<Meminfo>] = &[
     ("total_bytes", |memory| memory.mem_total.into()),

@@ -1,7 +1,7 @@
 //! Reads the tables on Linux, from `/proc`, `/sys`, `/etc/passwd`, unit files and control groups.
 //!
 //! Each table has a list of columns with the function that produces the value from one source, such as one process. The
-//! functions of columns that are not needed do not run.
+//! functions of columns that are not needed do not run. Small text files are read with a bound on their size.
 
 mod connections;
 mod disks;
@@ -12,21 +12,22 @@ mod mounts;
 mod processes;
 mod row_writer;
 mod services;
-mod text_files;
 mod users;
 
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use parking_lot::Mutex;
 use procfs::{Current as _, Uptime};
 
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::CpuSampler;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// Receives rows.
 type RowCallback<'a> = &'a mut dyn FnMut(Vec<SystemValue>) -> ControlFlow<()>;
@@ -145,4 +146,26 @@ fn row_text(row: &[SystemValue]) -> String {
         SystemValue::Boolean(value) => value.to_string(),
     };
     row.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+/// Bytes of a file with one value, or of a unit file, at most.
+const SMALL_FILE_BYTES_MAX: u64 = 65_536;
+
+/// The text of a small file, without surrounding white space. `None` if it cannot be read or is empty.
+fn read_small(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(SMALL_FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The only value of a small file.
+fn read_value<T: FromStr>(path: &Path) -> Option<T> {
+    read_small(path)?.parse().ok()
+}
+
+/// A file with `0` or `1`.
+fn read_flag(path: &Path) -> Option<bool> {
+    read_value::<u8>(path).map(|value| value != 0)
 }

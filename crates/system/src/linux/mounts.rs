@@ -11,9 +11,8 @@ use rustix::fs::{StatVfs, statvfs};
 use super::row_writer::{ColumnReader, RowWriter};
 use super::{RowCallback, percentage, unreadable};
 use crate::catalog::SystemTable;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 const MOUNTS_FILE: &str = "/proc/self/mountinfo";
 /// Bytes of one line of the file at most.

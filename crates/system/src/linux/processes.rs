@@ -16,9 +16,8 @@ use super::users::UserNames;
 use super::{KernelClock, RowCallback, SystemPaths, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::{CpuSampler, CpuUsage};
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
-use crate::value::SystemValue;
+use crate::description::SystemValue;
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// Bytes of a command line or an environment at most.
 const TEXTS_BYTES_MAX: u64 = 65_536;

@@ -4,9 +4,8 @@ use std::ops::ControlFlow;
 
 use super::RowCallback;
 use crate::catalog::SystemTable;
-use crate::description::{SystemColumn, SystemColumnType};
+use crate::description::{SystemColumn, SystemColumnType, SystemValue};
 use crate::read::{MASK, ReadOptions, ReadSummary, TEXT_BYTES_MAX};
-use crate::value::SystemValue;
 
 /// A column of a table and how its value is produced from a source.
 pub(super) type ColumnReader<S> = (&'static str, fn(&S) -> SystemValue);

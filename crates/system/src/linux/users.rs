@@ -8,8 +8,7 @@ use std::path::Path;
 use super::row_writer::{ColumnReader, RowWriter};
 use super::{RowCallback, SystemPaths, unreadable};
 use crate::catalog::SystemTable;
-use crate::error::SystemError;
-use crate::read::{ReadOptions, ReadSummary};
+use crate::read::{ReadOptions, ReadSummary, SystemError};
 
 /// Accounts of the file at most.
 const ACCOUNTS_MAX: usize = 65_536;
@@ -127,8 +126,8 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
+    use crate::description::SystemValue;
     use crate::linux::row_text;
-    use crate::value::SystemValue;
 
     #[test]
     fn accounts_of_a_file() {
