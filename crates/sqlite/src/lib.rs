@@ -11,7 +11,6 @@ mod catalog;
 mod database;
 mod files;
 mod ingest;
-mod options;
 mod plan;
 mod policy_views;
 mod pool;
@@ -19,6 +18,5 @@ mod session;
 mod tables;
 mod work_error;
 
-pub use database::SqliteDatabase;
+pub use database::{SqliteDatabase, SqliteOptions};
 pub use ingest::{SqliteIngest, SqliteIngestOptions};
-pub use options::SqliteOptions;

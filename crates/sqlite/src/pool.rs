@@ -1,19 +1,18 @@
 //! A bounded number of connections. Each has its own thread, since SQLite blocks.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::database::SqliteOptions;
 use crate::files::DatabaseFiles;
-use crate::options::SqliteOptions;
 use crate::policy_views::PolicyCaller;
 use crate::session::{ReadTransaction, SqliteSession, StopOnDrop, WorkCancellation};
 use crate::work_error::WorkError;

@@ -30,13 +30,9 @@
 //! process. Digests of keys are in the table `tidegate_ingest_keys` of the same file for 24 hours. It is created only if
 //! [`SqliteIngestOptions::stores_keys`] is set; without it, a write with a key is refused.
 
-mod column;
-mod keys;
-mod session;
 mod table;
 mod values;
 mod write;
-mod writer;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -51,9 +47,8 @@ use tidegate_sql::SqlDialect;
 use tokio::sync::Semaphore;
 
 use crate::files::DatabaseFiles;
-use keys::RunningKeys;
 use table::TargetTable;
-use writer::WriteContext;
+use write::{RunningKeys, WriteContext};
 
 const DIALECT: SqlDialect = SqlDialect::Sqlite;
 
@@ -116,7 +111,7 @@ impl SqliteIngest {
         let context = self.context.clone();
         let work = move || {
             let (file, table) = context.locate(&name)?;
-            let session = session::open(file, &context)?;
+            let session = write::open_session(file, &context)?;
             TargetTable::look_up(&session, &name, &table, &context.database)
         };
         let found = tokio::task::spawn_blocking(work).await;
@@ -150,7 +145,7 @@ impl IngestTarget for SqliteIngest {
         for write in &mut request.tables {
             write.table.clone_from(&self.tables.find(&write.table)?.name);
         }
-        writer::begin(&self.context, request).await
+        write::begin(&self.context, request).await
     }
 
     async fn drop_table(&self, table: &str) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, Date32Type, Decimal128Type, Float64Type, Int64T
 use rusqlite::types::ValueRef;
 use tidegate_core::Error;
 
-use super::column::ValueForm;
+use super::table::ValueForm;
 
 /// Decimals with no more digits survive as floats of 64 bits.
 const FLOAT_DIGITS_MAX: usize = 15;

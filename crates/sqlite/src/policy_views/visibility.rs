@@ -1,10 +1,11 @@
-//! The visibility of one table, and the views that implement it.
+//! The visibility of one table, the views that implement it, and the filter of a row policy as SQL.
 
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Mask, TableView, UNFIT_POLICY_HINT};
+use tidegate_query::{Mask, RowFilter, RowValue, TableView, UNFIT_POLICY_HINT};
+use tidegate_sql::Comparator;
 
-use super::{PolicyCaller, filter_sql};
+use super::PolicyCaller;
 use crate::files::DatabaseFiles;
 use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_identifier, read_definition};
 
@@ -31,7 +32,7 @@ impl TableVisibility {
 pub(crate) struct FilteredTable {
     pub(crate) view_name: String,
     pub(crate) masks: Vec<(String, Option<Mask>)>,
-    pub(super) security_barrier: String,
+    security_barrier: String,
     /// Views by their names, in the order of creation.
     pub(super) views: Vec<ViewDefinition>,
     /// The mergeable view, which SQLite may merge with a statement. Only tables have one.
@@ -104,7 +105,7 @@ fn build_filtered_table(
         error.with_hint(UNFIT_POLICY_HINT).mark_configuration_fault()
     };
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-    let rows = filter_sql::filter_to_sql(&view.rows, &names).map_err(mismatch)?;
+    let rows = filter_to_sql(&view.rows, &names).map_err(mismatch)?;
     let mut visible = Vec::new();
     for position in view.visible_columns() {
         let name = quote_identifier(&names[position]);
@@ -208,4 +209,125 @@ pub(super) fn shadow_table_error(name: &str) -> Error {
     let message =
         format!("the table {name:?} is the internal storage of a virtual table and cannot be queried directly");
     Error::new(ErrorKind::Forbidden, message).mark_configuration_fault()
+}
+
+/// The maximum length of a pattern that SQLite matches, in bytes. Longer ones fail.
+const PATTERN_BYTES_MAX: usize = 100;
+
+/// Converts `filter` over `columns` to SQL. The error says why SQLite cannot evaluate it.
+fn filter_to_sql(filter: &RowFilter, columns: &[String]) -> Result<String, String> {
+    let name = |column: usize| {
+        columns
+            .get(column)
+            .map(|name| quote_identifier(name))
+            .ok_or_else(|| "it uses a column that does not exist".to_owned())
+    };
+    Ok(match filter {
+        RowFilter::All(filters) => join_filters(filters, " AND ", "1", columns)?,
+        RowFilter::Any(filters) => join_filters(filters, " OR ", "0", columns)?,
+        RowFilter::Not(filter) => format!("(NOT {})", filter_to_sql(filter, columns)?),
+        RowFilter::Constant(value) => u8::from(*value).to_string(),
+        RowFilter::IsNull { column, is_negated } => {
+            format!("({} IS {}NULL)", name(*column)?, not_keyword(*is_negated))
+        }
+        RowFilter::IsTrue(column) => format!("({} AND 1)", name(*column)?),
+        RowFilter::Compare { column, comparator, value } => {
+            let prefix = affinity_prefix(std::slice::from_ref(value));
+            format!("({prefix}{} COLLATE BINARY {} {})", name(*column)?, operator_sql(*comparator), literal(value))
+        }
+        RowFilter::CompareColumns { left, comparator, right } => {
+            format!("({} COLLATE BINARY {} {})", name(*left)?, operator_sql(*comparator), name(*right)?)
+        }
+        RowFilter::In { column, values, is_negated } => {
+            let list: Vec<String> = values.iter().map(literal).collect();
+            let (prefix, list) = (affinity_prefix(values), list.join(", "));
+            format!("({prefix}{} COLLATE BINARY {}IN ({list}))", name(*column)?, not_keyword(*is_negated))
+        }
+        RowFilter::Like { column, pattern, is_negated } => {
+            let pattern = like_to_glob(pattern);
+            if pattern.len() > PATTERN_BYTES_MAX {
+                return Err(format!("a pattern has more than {PATTERN_BYTES_MAX} bytes"));
+            }
+            format!("({} {}GLOB {})", name(*column)?, not_keyword(*is_negated), text_literal(&pattern))
+        }
+    })
+}
+
+fn join_filters(filters: &[RowFilter], separator: &str, empty: &str, columns: &[String]) -> Result<String, String> {
+    let parts = filters.iter().map(|filter| filter_to_sql(filter, columns)).collect::<Result<Vec<_>, _>>()?;
+    Ok(if parts.is_empty() { empty.to_owned() } else { format!("({})", parts.join(separator)) })
+}
+
+fn not_keyword(is_negated: bool) -> &'static str {
+    if is_negated { "NOT " } else { "" }
+}
+
+fn operator_sql(comparator: Comparator) -> &'static str {
+    match comparator {
+        Comparator::Equal => "=",
+        Comparator::NotEqual => "<>",
+        Comparator::Less => "<",
+        Comparator::LessOrEqual => "<=",
+        Comparator::Greater => ">",
+        Comparator::GreaterOrEqual => ">=",
+    }
+}
+
+/// Prevents numeric affinity, so that `007` is not 7. Other texts can still use an index on the column.
+fn affinity_prefix(values: &[RowValue]) -> &'static str {
+    let is_like_a_number =
+        |value: &RowValue| matches!(value, RowValue::Text(text) if text.trim().parse::<f64>().is_ok());
+    if values.iter().any(is_like_a_number) { "+" } else { "" }
+}
+
+fn literal(value: &RowValue) -> String {
+    match value {
+        RowValue::Boolean(value) => u8::from(*value).to_string(),
+        RowValue::Integer(value) => value.to_string(),
+        // With a point or an exponent, so that SQLite does not read an integer.
+        RowValue::Number(value) => format!("{value:?}"),
+        RowValue::Text(value) => text_literal(value),
+        RowValue::Date(value) => text_literal(&value.to_string()),
+        RowValue::Timestamp(value) => text_literal(&value.to_string()),
+    }
+}
+
+fn text_literal(value: &str) -> String {
+    if !value.contains('\0') {
+        return format!("'{}'", value.replace('\'', "''"));
+    }
+    format!("CAST(x'{}' AS TEXT)", hex::encode(value))
+}
+
+/// Converts a LIKE pattern to GLOB, which is case-sensitive.
+fn like_to_glob(pattern: &str) -> String {
+    let mut glob = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        let (character, is_escaped) = match character {
+            '\\' => (characters.next().unwrap_or('\\'), true),
+            character => (character, false),
+        };
+        match (character, is_escaped) {
+            ('%', false) => glob.push('*'),
+            ('_', false) => glob.push('?'),
+            ('*' | '?' | '[', _) => glob.extend(['[', character, ']']),
+            (character, _) => glob.push(character),
+        }
+    }
+    glob
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_patterns_become_equal_globs() {
+        assert_eq!(like_to_glob(r"a%b_c\%d\_e*?[x]\\"), r"a*b?c%d_e[*][?][[]x]\");
+        assert_eq!(text_literal("it's"), "'it''s'");
+        assert_eq!(text_literal("a\0b"), "CAST(x'610062' AS TEXT)");
+        assert_eq!(affinity_prefix(&[RowValue::Text(" 007 ".to_owned())]), "+");
+        assert_eq!(affinity_prefix(&[RowValue::Text("2024-01-01".to_owned())]), "");
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-use super::series::SERIES;
+use super::functions::SERIES;
 use crate::policy_views::{MASK_PREFIX, PolicyViews};
 
 /// Functions that do more than compute. Most of them exist only in other builds of SQLite.

@@ -1,8 +1,14 @@
-//! Text functions with linear running time.
+//! Functions of a connection: text functions with linear running time, SQLite's mathematical functions
+//! (<https://www.sqlite.org/lang_mathfunc.html>), which its default build lacks, and the table function `generate_series`.
 //!
 //! The running time of SQLite's own functions grows with the product of the argument lengths: a search for eight
 //! million characters in sixteen million takes hours. Nothing can end it, since SQLite checks for interrupts only between
 //! instructions, and a function is one instruction. These replacements return the same results.
+//!
+//! Mathematical functions are NULL where an argument is not a number, and where the result is not defined.
+//!
+//! The module of rusqlite counts a series with a negative step from its smaller end, and its numbers overflow at the end
+//! of the range. Statements therefore pass the arguments through [`SERIES_ARGUMENT`], which converts them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,6 +17,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
+use rusqlite::vtab::series;
 use rusqlite::{Connection, Error, Result, ffi};
 
 /// Replaces SQLite's functions; none of the replacements returns more than `bytes_max`.
@@ -145,6 +152,155 @@ impl TextConverter {
     }
 }
 
+type Unary = fn(f64) -> f64;
+type Binary = fn(f64, f64) -> f64;
+
+#[rustfmt::skip]
+const UNARY: &[(&str, Unary)] = &[
+    ("acos", f64::acos), ("acosh", f64::acosh), ("asin", f64::asin), ("asinh", f64::asinh), ("atan", f64::atan),
+    ("atanh", f64::atanh), ("cos", f64::cos), ("cosh", f64::cosh), ("degrees", f64::to_degrees), ("exp", f64::exp),
+    ("ln", logarithm), ("log", logarithm10), ("log10", logarithm10), ("log2", logarithm2), ("radians", f64::to_radians),
+    ("sin", f64::sin), ("sinh", f64::sinh), ("sqrt", f64::sqrt), ("tan", f64::tan), ("tanh", f64::tanh),
+];
+const BINARY: &[(&str, Binary)] = &[
+    ("atan2", f64::atan2),
+    ("log", logarithm_to_base),
+    ("mod", |dividend, divisor| dividend % divisor),
+    ("pow", f64::powf),
+    ("power", f64::powf),
+];
+/// They return an integer as it is.
+const ROUNDING: &[(&str, Unary)] =
+    &[("ceil", f64::ceil), ("ceiling", f64::ceil), ("floor", f64::floor), ("trunc", f64::trunc)];
+
+/// Adds the functions to `connection`.
+pub(super) fn add_mathematical_functions(connection: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    for &(name, function) in UNARY {
+        connection.create_scalar_function(name, 1, flags, move |context| Ok(number(context, 0).map(function)))?;
+    }
+    for &(name, function) in BINARY {
+        connection.create_scalar_function(name, 2, flags, move |context| {
+            Ok(number(context, 0).zip(number(context, 1)).map(|(first, second)| function(first, second)))
+        })?;
+    }
+    for &(name, function) in ROUNDING {
+        connection.create_scalar_function(name, 1, flags, move |context| {
+            Ok(match numeric_value(context.get_raw(0)) {
+                Value::Real(value) => Value::Real(function(value)),
+                other => other,
+            })
+        })?;
+    }
+    connection.create_scalar_function("pi", 0, flags, |_| Ok(std::f64::consts::PI))
+}
+
+fn number(context: &Context<'_>, index: usize) -> Option<f64> {
+    match numeric_value(context.get_raw(index)) {
+        Value::Integer(value) => Some(value as f64),
+        Value::Real(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// The number that `value` is, or that its text is; else NULL.
+fn numeric_value(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Integer(value) => Value::Integer(value),
+        ValueRef::Real(value) => Value::Real(value),
+        ValueRef::Text(bytes) => {
+            let text = std::str::from_utf8(bytes).unwrap_or_default().trim_ascii();
+            // Other texts that Rust reads as numbers, such as `inf`, are none in SQLite.
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+            let integer = text.parse().ok().map(Value::Integer);
+            let parsed = integer.or_else(|| text.parse().ok().map(Value::Real));
+            parsed.filter(|_| is_number).unwrap_or(Value::Null)
+        }
+        ValueRef::Null | ValueRef::Blob(_) => Value::Null,
+    }
+}
+
+// SQLite returns a result that is not a number as NULL.
+
+fn only_if_positive(x: f64, function: Unary) -> f64 {
+    if x > 0.0 { function(x) } else { f64::NAN }
+}
+
+fn logarithm(x: f64) -> f64 {
+    only_if_positive(x, f64::ln)
+}
+
+fn logarithm10(x: f64) -> f64 {
+    only_if_positive(x, f64::log10)
+}
+
+fn logarithm2(x: f64) -> f64 {
+    only_if_positive(x, f64::log2)
+}
+
+fn logarithm_to_base(base: f64, x: f64) -> f64 {
+    if base > 1.0 { logarithm(x) / base.ln() } else { f64::NAN }
+}
+
+pub(crate) const SERIES: &str = "generate_series";
+/// `(0, …)` is the start, `(1, …)` the end and `(2, …)` the step for the module; `…` are the arguments as written.
+pub(crate) const SERIES_ARGUMENT: &str = "tidegate_series_argument";
+/// The number of arguments of the module.
+pub(crate) const SERIES_ARGUMENTS: usize = 3;
+
+/// The end of a series without one, as in SQLite's own extension.
+const END_DEFAULT: i64 = 0xffff_ffff;
+/// The maximum absolute value of an argument: sums of two do not overflow.
+const ARGUMENT_MAX: i64 = 1 << 61;
+
+pub(super) fn add_series(connection: &Connection) -> Result<()> {
+    series::load_module(connection)?;
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    connection.create_scalar_function(SERIES_ARGUMENT, -1, flags, series_argument)
+}
+
+fn series_argument(context: &Context<'_>) -> Result<Option<i64>> {
+    let mut given = Vec::with_capacity(SERIES_ARGUMENTS);
+    for index in 1..context.len() {
+        match whole_number(context.get_raw(index))? {
+            Some(number) => given.push(number),
+            // A series with a NULL has no rows.
+            None => return Ok(None),
+        }
+    }
+    let (start, end, step) = match given.as_slice() {
+        [start] => (*start, END_DEFAULT, 1),
+        [start, end] => (*start, *end, 1),
+        [start, end, step] => (*start, *end, if *step == 0 { 1 } else { *step }),
+        _ => return Err(user_error("generate_series takes a start, an end and a step; the last two are optional")),
+    };
+    let converted = match step {
+        1.. => [start, end, step],
+        // Without rows.
+        _ if start < end => [1, 0, 1],
+        // The module begins at the last number that is a multiple of steps away from the smaller end.
+        _ => [start - (start - end) / -step * -step, start, step],
+    };
+    let index = usize::try_from(context.get::<i64>(0)?).unwrap_or_default();
+    Ok(converted.get(index).copied())
+}
+
+fn whole_number(value: ValueRef<'_>) -> Result<Option<i64>> {
+    let number = match value {
+        ValueRef::Null => return Ok(None),
+        ValueRef::Integer(number) => Some(number),
+        ValueRef::Real(number) if number.fract() == 0.0 && number.abs() <= ARGUMENT_MAX as f64 => Some(number as i64),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()),
+        ValueRef::Real(_) | ValueRef::Blob(_) => None,
+    };
+    let in_range = number.filter(|number| (-ARGUMENT_MAX..=ARGUMENT_MAX).contains(number));
+    in_range.map(Some).ok_or_else(|| user_error("generate_series takes whole numbers of at most 2305843009213693952"))
+}
+
+fn user_error(message: &str) -> Error {
+    Error::UserFunctionError(message.into())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -180,6 +336,54 @@ mod tests {
                 };
                 prop_assert_eq!(answer(&theirs), answer(&ours), "{} {:?} {:?} {:?}", call, &a, &b, &c);
             }
+        }
+    }
+
+    fn series(arguments: &str) -> String {
+        let connection = Connection::open_in_memory().unwrap();
+        add_series(&connection).unwrap();
+        let converted = |index| format!("{SERIES_ARGUMENT}({index}, {arguments})");
+        let sql = format!(
+            "SELECT group_concat(value) FROM generate_series({}, {}, {})",
+            converted(0),
+            converted(1),
+            converted(2)
+        );
+        let text = connection.query_row(&sql, [], |row| row.get::<_, Option<String>>(0));
+        text.map_or_else(|error| error.to_string(), Option::unwrap_or_default)
+    }
+
+    #[test]
+    fn series_counts_in_both_directions_within_its_ends() {
+        for (arguments, expected) in [
+            ("1, 3", "1,2,3"),
+            ("4294967294", "4294967294,4294967295"),
+            ("0, 10, 4", "0,4,8"),
+            ("10, 0, -4", "10,6,2"),
+            ("0, -3, -1", "0,-1,-2,-3"),
+            ("3, 1", ""),
+            ("1, 3, -1", ""),
+            ("1, 3, 0", "1,2,3"),
+            ("1, NULL", ""),
+            ("'2', 3.0", "2,3"),
+            ("2305843009213693952, 2305843009213693952, 2305843009213693952", "2305843009213693952"),
+            (
+                "-2305843009213693952, 2305843009213693952, 2305843009213693952",
+                "-2305843009213693952,0,2305843009213693952",
+            ),
+            (
+                "2305843009213693952, -2305843009213693952, -2305843009213693952",
+                "2305843009213693952,0,-2305843009213693952",
+            ),
+        ] {
+            assert_eq!(series(arguments), expected, "{arguments}");
+        }
+        for refused in ["1.5, 2", "'a', 2", "1, 9223372036854775807", "-9223372036854775808, 1", "x'00', 1"] {
+            assert_eq!(
+                series(refused),
+                "generate_series takes whole numbers of at most 2305843009213693952",
+                "{refused}"
+            );
         }
     }
 }

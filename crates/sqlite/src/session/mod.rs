@@ -1,28 +1,30 @@
-//! A connection. Each piece of work runs in its own read transaction and so reads one snapshot of the files.
+//! A connection. Each piece of work runs in its own read transaction and so reads one snapshot of the files, and can be
+//! cancelled.
 
 mod authorizer;
 mod functions;
-mod mathematics;
 mod open;
-mod series;
-mod work_cancellation;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::{Connection, ErrorCode, Statement};
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode, InterruptHandle, Statement};
+use tidegate_query::Mask;
+use tidegate_runtime::Job;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-pub(crate) use series::{SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS};
-pub(crate) use work_cancellation::{StopOnDrop, WorkCancellation};
+pub(crate) use functions::{SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS};
 
+use crate::database::SqliteOptions;
 use crate::files::{DatabaseFiles, FileVersion};
-use crate::options::SqliteOptions;
 use crate::policy_views::{PolicyCaller, PolicyViewCache, PolicyViews, TableKey, TableVisibility, redact_plan};
 use crate::tables::{SqliteTable, list_names, quote_identifier};
 use crate::work_error::{WorkError, sqlite_message};
 use authorizer::Authorizer;
 use open::{CurrentWork, SqliteConnection, is_not_empty, read_schema};
-use tidegate_query::Mask;
 
 /// A connection that is opened on first use, and again after its files were replaced.
 pub(crate) struct SqliteSession {
@@ -266,5 +268,76 @@ impl ReadTransaction<'_> {
             }
             _ => WorkError::Sqlite(error),
         }
+    }
+}
+
+/// A handle that can end one piece of work on a connection.
+pub(crate) struct WorkCancellation {
+    cancellation: CancellationToken,
+    /// Its deadline is read repeatedly, since it may be extended.
+    job: Option<Arc<Job>>,
+    is_stopped: AtomicBool,
+    /// Present only while the work has the connection. A later interrupt would end the query of another caller.
+    interrupt: Mutex<Option<InterruptHandle>>,
+}
+
+impl WorkCancellation {
+    /// Work that ends when `job` is cancelled or its deadline passes.
+    pub(crate) fn for_job(job: &Arc<Job>) -> Arc<Self> {
+        Self::new(job.cancellation(), Some(job.clone()))
+    }
+
+    fn new(cancellation: CancellationToken, job: Option<Arc<Job>>) -> Arc<Self> {
+        Arc::new(Self { cancellation, job, is_stopped: AtomicBool::new(false), interrupt: Mutex::new(None) })
+    }
+
+    /// Work that ends only when it is stopped.
+    pub(crate) fn unbounded() -> Arc<Self> {
+        Self::new(CancellationToken::new(), None)
+    }
+
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.cancellation
+    }
+
+    /// Ends the work at once. SQLite also checks its interrupt flag inside some long instructions.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+        if let Some(handle) = self.interrupt.lock().as_ref() {
+            handle.interrupt();
+        }
+    }
+
+    pub(crate) fn must_stop(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+            || self.cancellation.is_cancelled()
+            || self.is_overdue()
+            || self.job.as_ref().is_some_and(|job| job.is_cancelled())
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.job.as_ref().is_some_and(|job| Instant::now() >= job.deadline())
+    }
+
+    /// Why work that must stop ends. The work may notice the deadline before its job does, which is then cancelled.
+    pub(crate) fn stop_error(&self) -> WorkError {
+        if self.is_overdue() { WorkError::TimedOut } else { WorkError::Cancelled }
+    }
+
+    fn attach(&self, handle: InterruptHandle) {
+        *self.interrupt.lock() = Some(handle);
+    }
+
+    fn detach(&self) {
+        self.interrupt.lock().take();
+    }
+}
+
+/// Stops the work when the caller that waits for it is dropped.
+pub(crate) struct StopOnDrop(pub(crate) Arc<WorkCancellation>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }

@@ -12,11 +12,9 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::authorizer::Authorizer;
-use super::series;
-use super::work_cancellation::WorkCancellation;
-use super::{functions, mathematics};
+use super::{WorkCancellation, functions};
+use crate::database::SqliteOptions;
 use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, wal_path};
-use crate::options::SqliteOptions;
 use crate::policy_views::PolicyViewCache;
 use crate::tables::quote_identifier;
 use crate::work_error::OpenFileError;
@@ -153,8 +151,8 @@ fn configure(connection: &mut Connection, options: &SqliteOptions, current_work:
     set_switches(connection)?;
     set_limits(connection, options)?;
     functions::replace_builtin_functions(connection, options.value_bytes_max)?;
-    mathematics::add_mathematical_functions(connection)?;
-    series::add_series(connection)?;
+    functions::add_mathematical_functions(connection)?;
+    functions::add_series(connection)?;
     let current_work = current_work.clone();
     let must_stop = move || current_work.lock().as_ref().is_some_and(|cancellation| cancellation.must_stop());
     connection.progress_handler(PROGRESS_INSTRUCTIONS, Some(must_stop.clone()))?;
