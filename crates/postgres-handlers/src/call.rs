@@ -1,9 +1,11 @@
 //! Executes one call: begins a transaction with the caller's role, calls the function of the handler, checks its
-//! answer, ends the transaction.
+//! answer, ends the transaction. A handler receives the request of the client with its id and its `_meta`.
 //!
 //! It calls the function directly and not the dispatcher of the database: the caller, the requirements of the handler
 //! and the arguments are already checked. The function runs with the privileges of the caller's role, so that grants
 //! and row-level security apply.
+//!
+//! Handlers that return rows run as ordinary statements, whose rows are streamed.
 
 use std::sync::Arc;
 
@@ -11,18 +13,18 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tidegate_core::{CallTarget, Error, ErrorKind, JsonSchema, Principal, Violation};
 use tidegate_postgres::error::{
-    common_handler_error, handler_error_detail, internal_statement_error, is_function_missing, is_retryable,
+    common_handler_error, handler_error_detail, handler_rows_error, internal_statement_error, is_function_missing,
+    is_retryable,
 };
 use tidegate_postgres::{CallTransaction, TransactionIdentity, retry_backoff, user_and_tenant};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Answer, Handler, Job, RunningCall};
-use tidegate_sql::{SqlDialect, Statement};
+use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 use tokio_postgres::types::ToSql;
 
 use crate::answer::HandlerAnswer;
-use crate::client_request::RequestParameters;
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
-use crate::record::HandlerRecord;
+use crate::entries::HandlerRecord;
 
 /// The maximum size of an answer in the database, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -280,7 +282,7 @@ impl HandlerRequest {
 
 /// The arguments as JSON text; `InvalidArguments` with each occurrence of U+0000, which PostgreSQL's text cannot
 /// contain.
-pub(crate) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String, Error> {
+fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String, Error> {
     let mut violations = Vec::new();
     for (name, value) in arguments {
         find_nul(value, name, &mut violations);
@@ -294,7 +296,7 @@ pub(crate) fn arguments_to_json(arguments: &Map<String, Value>) -> Result<String
     }
 }
 
-pub(crate) fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
+fn find_nul(value: &Value, path: &str, violations: &mut Vec<Violation>) {
     match value {
         Value::String(text) if text.contains('\0') => violations.push(nul_violation(path.to_owned())),
         Value::Array(items) => {
@@ -318,7 +320,7 @@ fn nul_violation(path: String) -> Violation {
 }
 
 /// The context for handlers: `user_id`, `tenant_id` and the verified claims of the caller.
-pub(crate) fn caller_context(principal: &Principal) -> Value {
+fn caller_context(principal: &Principal) -> Value {
     let [user, tenant] = user_and_tenant(principal);
     let mut context = Map::new();
     for (name, value) in [("user_id", user), ("tenant_id", tenant)] {
@@ -332,4 +334,118 @@ pub(crate) fn caller_context(principal: &Principal) -> Value {
         context.insert("claims".to_owned(), Value::Object(principal.claims.clone()));
     }
     Value::Object(context)
+}
+
+/// The id and `_meta` of a request, as text that PostgreSQL can cast to jsonb.
+pub(crate) struct RequestParameters {
+    pub(crate) id: String,
+    pub(crate) meta: Option<String>,
+}
+
+impl RequestParameters {
+    /// A call without a JSON-RPC request has the id of its job, which is in the log.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if PostgreSQL cannot represent the id or `_meta`.
+    pub(crate) fn from_job(job: &Job) -> Result<Self, Error> {
+        let Some(request) = &job.request().client_request else {
+            return Ok(Self { id: format!("\"{}\"", job.id()), meta: None });
+        };
+        let mut violations = Vec::new();
+        for (path, text) in [("id", Some(&request.id)), ("params._meta", request.meta.as_ref())] {
+            match text.map(|text| serde_json::from_str::<Value>(text)).transpose() {
+                Ok(value) => value.iter().for_each(|value| find_nul(value, path, &mut violations)),
+                Err(error) => violations.push(Violation { path: path.to_owned(), message: error.to_string() }),
+            }
+        }
+        match violations.is_empty() {
+            true => Ok(Self { id: (*request.id).to_owned(), meta: request.meta.as_deref().map(str::to_owned) }),
+            false => Err(Error::invalid_arguments("the database cannot represent the request:", violations)),
+        }
+    }
+}
+
+/// A handler that returns rows.
+pub struct PgRowsFunction {
+    handlers: Arc<DatabaseHandlers>,
+    text: String,
+    transaction: Arc<Transaction>,
+    identity_check: Option<String>,
+    record: Arc<HandlerRecord>,
+    records_calls: bool,
+}
+
+impl PgRowsFunction {
+    pub(crate) fn new(handlers: Arc<DatabaseHandlers>, record: Arc<HandlerRecord>, catalog: &HandlerCatalog) -> Self {
+        let schema = &handlers.options.schema;
+        // If the database has an identity check, an unrecognised caller becomes anonymous. The handler runs after the
+        // check, because it needs its result.
+        let (caller, context) = match catalog.checks_identity {
+            true => (
+                format!(
+                    "(SELECT {schema}.enter_identity($2::pg_catalog.text::pg_catalog.jsonb) AS is_recognised OFFSET 0) AS identity, "
+                ),
+                "CASE WHEN identity.is_recognised THEN $2::pg_catalog.text::pg_catalog.jsonb ELSE '{}' END",
+            ),
+            false => (String::new(), "$2::pg_catalog.text::pg_catalog.jsonb"),
+        };
+        // In the select list, the function returns one row at a time; in FROM, it would run to its end first.
+        let rows = format!(
+            "{caller}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
+             $3::pg_catalog.text::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, $4::pg_catalog.text::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS returned",
+            record.function
+        );
+        let text = match &record.columns {
+            Some(columns) => {
+                format!("SELECT one.* FROM {rows}, LATERAL pg_catalog.jsonb_to_record(returned.row) AS one({columns})")
+            }
+            None => format!("SELECT returned.row FROM {rows}"),
+        };
+        let checks_identity = catalog.checks_identity && record.requires_auth;
+        let check = || format!("SELECT {schema}.identity_is_known($1::pg_catalog.text::pg_catalog.jsonb)");
+        Self {
+            text,
+            transaction: Arc::new(Transaction { writes: false, ..record.transaction.clone() }),
+            identity_check: checks_identity.then(check),
+            handlers,
+            record,
+            records_calls: catalog.records_calls,
+        }
+    }
+
+    /// The statement for `job`, which was called with `arguments`.
+    ///
+    /// # Errors
+    /// `AuthenticationError` if the database does not recognise the caller.
+    pub async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
+        let context = caller_context(job.principal()).to_string();
+        if let Some(check) = &self.identity_check {
+            self.check_identity(check, &context, job).await?;
+        }
+        let arguments = arguments_to_json(&arguments)?;
+        let RequestParameters { id, meta } = RequestParameters::from_job(job)?;
+        let meta = meta.map_or(Parameter::Null, Parameter::Text);
+        let parameters = vec![Parameter::Text(arguments), Parameter::Text(context), Parameter::Text(id), meta];
+        let statement = Statement::from_handler(self.text.clone(), parameters, SqlDialect::Postgres);
+        Ok(statement.in_transaction(self.transaction.clone()))
+    }
+
+    /// Records that the call `job`, with `arguments`, has ended.
+    pub fn record_end(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
+        if self.records_calls {
+            self.handlers.call_log.record(&self.record, job, Value::Object(arguments), failure);
+        }
+    }
+
+    async fn check_identity(&self, check: &str, context: &str, job: &Job) -> Result<(), Error> {
+        let database = &self.handlers.database;
+        let mut transaction = database.begin(&Transaction::default(), &database.identity_of(job.principal())?).await?;
+        let rows = transaction.query(check, &[context]).await;
+        let rows = rows.map_err(|error| handler_rows_error(&error, &self.handlers.name))?;
+        transaction.roll_back().await;
+        match rows.first().map(|row| row.try_get(0)) {
+            Some(Ok(true)) => Ok(()),
+            _ => Err(Error::new(ErrorKind::Unauthenticated, "the database does not recognise the caller")),
+        }
+    }
 }

@@ -15,9 +15,9 @@ use tidegate_runtime::Job;
 use tidegate_sql::Transaction;
 use tokio::sync::mpsc;
 
-use crate::client_request::RequestParameters;
-use crate::record::HandlerRecord;
-use crate::schema_name::SchemaName;
+use crate::call::RequestParameters;
+use crate::entries::HandlerRecord;
+use crate::install::SchemaName;
 
 /// The maximum number of queued lines; further lines are lost and counted.
 const QUEUED_LINES_MAX: usize = 1_000;

@@ -5,8 +5,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_sql::SqlDialect;
 use tokio_postgres::{Client, Row};
 
-use crate::schema_name::SchemaName;
-use crate::schema_scripts::HandlerSchemaScripts;
+use crate::install::{HandlerSchemaScripts, SchemaName};
 
 /// The state of the schema according to the system catalog, which every role may read.
 pub(super) struct InstallInspection {
