@@ -447,7 +447,7 @@ impl Ownership {
     const OWNER_ONLY: u32 = 0o600;
 
     /// The ownership of the file at `path`; `None` if the file does not exist.
-    fn read_entries(path: &Path) -> io::Result<Option<Self>> {
+    fn read(path: &Path) -> io::Result<Option<Self>> {
         use std::os::unix::fs::MetadataExt as _;
 
         match std::fs::metadata(path) {
