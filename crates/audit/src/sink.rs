@@ -6,8 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::chain;
-use crate::chain::{ChainLink, LogHead};
+use crate::chain::{self, ChainLink, LogHead};
 use crate::log::AuditKey;
 
 /// The destination of lines. Its methods may block; they are called on the writer thread.

@@ -1,8 +1,7 @@
 //! Tokens for development, signed with a key in a file. Anyone holding this file can impersonate any principal.
 
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 

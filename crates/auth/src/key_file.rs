@@ -22,8 +22,7 @@ use tidegate_core::{AuthMethod, Principal};
 
 use crate::authenticator::Clock;
 use crate::roles::Roles;
-use crate::secret;
-use crate::secret::{Digest, ParsedKey, Secret, random_id, sha256};
+use crate::secret::{self, Digest, ParsedKey, Secret, random_id, sha256};
 
 const NAME_CHARS_MAX: usize = 64;
 const KEYS_MAX: usize = 10_000;

@@ -5,8 +5,7 @@
 //! long value hides neither.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};

@@ -3,8 +3,7 @@
 //! A checkpoint is the state as a Parquet file, from which the log is read on.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -1,8 +1,7 @@
 //! Writes rows into data files, within limits, and ends work that blocks a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

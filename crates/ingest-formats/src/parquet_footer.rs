@@ -7,8 +7,7 @@
 //! The footer and the headers of pages are in the
 //! [compact protocol of Thrift](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
-use std::io;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::error::BodyError;
 

@@ -3,8 +3,7 @@
 //! The library makes as many bytes as the header of a page claims, or as its compressed bytes give. So all headers are
 //! read first, and pages whose codec has no bound are decompressed once to count their bytes.
 
-use std::io;
-use std::io::Read;
+use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 use parquet::basic::{Compression, Encoding, Type as PhysicalType};

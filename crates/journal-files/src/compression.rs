@@ -1,7 +1,6 @@
 //! The compression of large values: XZ, LZ4 and Zstandard.
 
-use std::io;
-use std::io::Read;
+use std::io::{self, Read};
 
 use crate::file::read_u64;
 

@@ -1,8 +1,7 @@
 //! Entries and their values, which borrow from the reader's buffers; why an entry does not fit its format, and what was
 //! changed in its text.
 
-use std::fmt;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use crate::schema::{EntryColumn, EntrySchema};
 use crate::severity::NormalizedSeverity;

@@ -4,8 +4,7 @@ use sqlparser::tokenizer::{Token, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
-use crate::parse;
-use crate::parse::EscapeHandling;
+use crate::parse::{self, EscapeHandling};
 use crate::statement::{Parameter, Statement};
 
 impl Statement {

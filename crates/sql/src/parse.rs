@@ -6,8 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast;
-use sqlparser::ast::{Visit, Visitor};
+use sqlparser::ast::{self, Visit, Visitor};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};

@@ -4,8 +4,7 @@
 //! only names of an allowlist replace it, in quotation marks.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use tidegate_core::{Error, ErrorKind};

@@ -30,8 +30,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{TokenKey, TokenOptionsError};
 use crate::authenticator::Clock;
-use crate::provider;
-use crate::provider::{LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT, parse_url};
+use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT, parse_url};
 use crate::secret::{Digest, Secret, sha256_of};
 
 const JWKS_KEYS_MAX: usize = 256;

@@ -1,8 +1,7 @@
 //! A disk that fails: what was acknowledged stays, and what failed leaves nothing.
 
 use std::convert::Infallible;
-use std::io;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

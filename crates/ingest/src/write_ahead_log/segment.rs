@@ -11,8 +11,7 @@
 //! The files are behind a trait, so that tests can replace the disk by one that fails.
 
 use std::fs::File;
-use std::io;
-use std::io::{IoSlice, Write};
+use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
