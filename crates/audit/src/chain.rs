@@ -1,17 +1,15 @@
 //! The hash chain of a log: each line contains the hash of the line before and its own, computed over everything before
-//! it in the line. The head file records how far the log reaches, so that truncation is detected.
+//! it in the line. Options of a log have the key of the chain. Without the key nobody can forge a line.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::path::Path;
-use std::{fs, io};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::log::AuditKey;
-use crate::sink::{open_private, with_suffix};
+use crate::line::Redaction;
 
 pub(crate) const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const BEFORE_HASH: &str = ",\"hash\":\"";
@@ -80,7 +78,7 @@ pub(crate) fn dropped_count(line: &str) -> Option<u64> {
     serde_json::from_str::<ParsedLine>(line).ok().and_then(|parsed| parsed.dropped)
 }
 
-fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
+pub(crate) fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
     let Some(key) = key else { return hex::encode(Sha256::digest(text)) };
     // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.bytes()) else { return String::new() };
@@ -88,55 +86,73 @@ fn compute_hash(text: &[u8], key: Option<&AuditKey>) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// How far a log reached when the head was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogHead {
-    /// The number of the oldest kept line.
-    pub first: u64,
-    /// The number of the last line.
-    pub seq: u64,
-    /// The hash of the last line.
-    pub hash: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    mac: Option<String>,
+/// What happens when lines cannot be written, because the disk is full or slower than the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// Calls wait for a limited time and are then refused. No call runs without its line.
+    #[default]
+    Block,
+    /// Lines are dropped and counted; a later line reports their number.
+    Drop,
 }
 
-impl LogHead {
-    pub(crate) fn new(first: u64, last: &ChainLink, key: Option<&AuditKey>) -> Self {
-        let head = Self { first, seq: last.seq, hash: last.hash.clone(), mac: None };
-        Self { mac: key.map(|key| head.compute_mac(key)), ..head }
-    }
+/// Options of an audit log.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// The current file. Rotated files are beside it as `.1`, `.2`, …; the head as `.head`, the lock as `.lock`.
+    pub file: PathBuf,
+    /// What happens when lines cannot be written.
+    pub when_full: WhenFull,
+    /// Bytes of a file at most.
+    pub bytes_max: u64,
+    /// Rotated files that are kept.
+    pub kept_files: usize,
+    /// Redaction of the values of arguments; `None` logs only their names.
+    pub values: Option<Redaction>,
+    /// The key of the hash chain; `None` for a plain hash.
+    pub key: Option<AuditKey>,
+    /// How long a call waits for its reservation.
+    pub reserve_timeout: Duration,
+    /// The time between two attempts after a write failure.
+    pub retry_after: Duration,
+    /// Lines in the queue at most.
+    pub queue_lines_max: usize,
+}
 
-    /// The head of `log`; `None` if there is no head file.
-    ///
-    /// # Errors
-    /// Read errors; `InvalidData` when the file is malformed or not signed with `key`.
-    pub fn read(log: &Path, key: Option<&AuditKey>) -> io::Result<Option<Self>> {
-        let text = match fs::read(with_suffix(log, ".head")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text?,
-        };
-        let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, format!("the head of the log {problem}"));
-        let head: Self = serde_json::from_slice(&text).map_err(|_| invalid("cannot be read"))?;
-        if let Some(key) = key
-            && head.mac.as_ref() != Some(&head.compute_mac(key))
-        {
-            return Err(invalid("was changed, or written with another key"));
+impl AuditOptions {
+    /// The defaults for a log in `file`.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: file.into(),
+            when_full: WhenFull::default(),
+            bytes_max: 100_000_000,
+            kept_files: 10,
+            values: None,
+            key: None,
+            reserve_timeout: Duration::from_secs(5),
+            retry_after: Duration::from_millis(250),
+            queue_lines_max: 8_192,
         }
-        Ok(Some(head))
-    }
-
-    /// Writes the head beside `log`, atomically.
-    pub(crate) fn write(&self, log: &Path) -> io::Result<()> {
-        let draft = with_suffix(log, ".head.new");
-        let mut file = open_private(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;
-        serde_json::to_writer(&mut file, self)?;
-        file.write_all(b"\n")?;
-        file.sync_data()?;
-        fs::rename(draft, with_suffix(log, ".head"))
-    }
-
-    fn compute_mac(&self, key: &AuditKey) -> String {
-        compute_hash(format!("head {} {} {}", self.first, self.seq, self.hash).as_bytes(), Some(key))
     }
 }
+
+/// The key of a hash chain.
+#[derive(Clone)]
+pub struct AuditKey(Arc<[u8]>);
+
+impl AuditKey {
+    /// Bytes of a key at least; shorter keys can be guessed.
+    pub const BYTES_MIN: usize = 16;
+
+    /// The key with these bytes, trimmed of white space; `None` if it is too short.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.trim_ascii();
+        (bytes.len() >= Self::BYTES_MIN).then(|| Self(bytes.into()))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+tidegate_core::impl_debug!(AuditKey, "***");

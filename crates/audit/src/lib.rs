@@ -16,8 +16,8 @@ mod sink;
 mod verify;
 mod writer;
 
-pub use chain::{ChainLink, LogHead};
+pub use chain::{AuditKey, AuditOptions, ChainLink, WhenFull};
 pub use line::Redaction;
-pub use log::{AuditKey, AuditLog, AuditOptions, OpenError, WhenFull};
-pub use sink::AuditSink;
+pub use log::{AuditLog, OpenError};
+pub use sink::{AuditSink, LogHead};
 pub use verify::{BrokenLog, VerifiedLog, VerifyError, VerifyNotice, VerifyOptions, verify};

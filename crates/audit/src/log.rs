@@ -1,5 +1,5 @@
-//! The auditor of a node: its options, how a log is opened and continued after its last complete line, and how lines are
-//! reserved and passed to the writer. Without the key of the hash chain nobody can forge a line.
+//! The auditor of a node: how a log is opened and continued after its last complete line, and how lines are reserved and passed
+//! to the writer.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -15,10 +15,10 @@ use tidegate_runtime::{AuditReservation, AuditStats, Auditor, Job};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::chain::{ChainLink, LogHead};
+use crate::chain::{AuditOptions, ChainLink, WhenFull};
 use crate::line::{Record, RecordKind, Redaction, RefusedMessage};
 use crate::sink;
-use crate::sink::{AuditSink, FileSink, FileTail, with_suffix};
+use crate::sink::{AuditSink, FileSink, FileTail, LogHead, with_suffix};
 use crate::writer::{LogWriter, WriterState};
 
 /// Writes a line for each call and each refused message.
@@ -301,74 +301,3 @@ fn acquire_lock(options: &AuditOptions) -> Result<File, OpenError> {
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }
-
-/// What happens when lines cannot be written, because the disk is full or slower than the calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WhenFull {
-    /// Calls wait for a limited time and are then refused. No call runs without its line.
-    #[default]
-    Block,
-    /// Lines are dropped and counted; a later line reports their number.
-    Drop,
-}
-
-/// Options of an audit log.
-#[derive(Debug, Clone)]
-pub struct AuditOptions {
-    /// The current file. Rotated files are beside it as `.1`, `.2`, …; the head as `.head`, the lock as `.lock`.
-    pub file: PathBuf,
-    /// What happens when lines cannot be written.
-    pub when_full: WhenFull,
-    /// Bytes of a file at most.
-    pub bytes_max: u64,
-    /// Rotated files that are kept.
-    pub kept_files: usize,
-    /// Redaction of the values of arguments; `None` logs only their names.
-    pub values: Option<Redaction>,
-    /// The key of the hash chain; `None` for a plain hash.
-    pub key: Option<AuditKey>,
-    /// How long a call waits for its reservation.
-    pub reserve_timeout: Duration,
-    /// The time between two attempts after a write failure.
-    pub retry_after: Duration,
-    /// Lines in the queue at most.
-    pub queue_lines_max: usize,
-}
-
-impl AuditOptions {
-    /// The defaults for a log in `file`.
-    pub fn new(file: impl Into<PathBuf>) -> Self {
-        Self {
-            file: file.into(),
-            when_full: WhenFull::default(),
-            bytes_max: 100_000_000,
-            kept_files: 10,
-            values: None,
-            key: None,
-            reserve_timeout: Duration::from_secs(5),
-            retry_after: Duration::from_millis(250),
-            queue_lines_max: 8_192,
-        }
-    }
-}
-
-/// The key of a hash chain.
-#[derive(Clone)]
-pub struct AuditKey(Arc<[u8]>);
-
-impl AuditKey {
-    /// Bytes of a key at least; shorter keys can be guessed.
-    pub const BYTES_MIN: usize = 16;
-
-    /// The key with these bytes, trimmed of white space; `None` if it is too short.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let bytes = bytes.trim_ascii();
-        (bytes.len() >= Self::BYTES_MIN).then(|| Self(bytes.into()))
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-tidegate_core::impl_debug!(AuditKey, "***");

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::chain::{ChainLink, GENESIS_HASH, LogHead};
-use crate::log::AuditKey;
-use crate::sink::LINE_BYTES_MAX;
+use crate::chain::{AuditKey, ChainLink, GENESIS_HASH};
+use crate::sink::{LINE_BYTES_MAX, LogHead};
 use crate::{chain, sink};
 
 /// What the verifier has besides the log.

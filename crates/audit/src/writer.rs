@@ -17,10 +17,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::chain::{ChainLink, chain_line};
+use crate::chain::{AuditKey, AuditOptions, ChainLink, WhenFull, chain_line};
 use crate::line;
 use crate::line::{Record, RecordKind, RefusedMessage};
-use crate::log::{AuditKey, AuditOptions, WhenFull};
 use crate::sink::AuditSink;
 
 const LINES_AT_ONCE: usize = 256;

@@ -1,5 +1,4 @@
-//! Authentication: from the credentials of a request to a principal. The current time is injected so that tests need not wait
-//! for a key to expire.
+//! Authentication: from the credentials of a request to a principal.
 //!
 //! Precedence: API key or token, then client certificate, then proxy headers. An invalid credential is rejected even if
 //! another credential of the request is valid.
@@ -18,7 +17,7 @@ use crate::certificate::{CertificateRule, CertificateRules};
 use crate::key_file::{ApiKeys, KeyFile, KeyFileError};
 use crate::proxy::{ProxyOptions, TrustedProxies};
 use crate::roles::{Role, Roles};
-use crate::secret;
+use crate::secret::{self, Clock};
 use crate::token::{TokenAuthenticator, TokenOptions, TokenOptionsError};
 
 static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
@@ -121,7 +120,7 @@ impl CredentialAuthenticator {
         Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open: true, clock }
     }
 
-    fn start_background_tasks(&self) {
+    pub(crate) fn start_background_tasks(&self) {
         if let Some(tokens) = &self.tokens {
             tokens.start();
         }
@@ -252,27 +251,3 @@ impl Authenticator for ReloadableAuthenticator {
         self.current.load().enforces_authentication()
     }
 }
-
-/// A source of the current time. The default is the system clock.
-#[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
-
-impl Clock {
-    /// A clock that calls `now`.
-    pub fn new(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
-    }
-
-    /// The current time.
-    pub fn now(&self) -> DateTime<Utc> {
-        (self.0)()
-    }
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self::new(Utc::now)
-    }
-}
-
-tidegate_core::impl_debug!(Clock, "Clock");

@@ -15,8 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tidegate_core::{CallerTokens, Error, ErrorKind, HOPS_CLAIM, Principal};
 
-use crate::authenticator::Clock;
-use crate::secret::{self, Digest, Secret, sha256_of};
+use crate::secret::{self, Clock, Digest, Secret, sha256_of};
 use crate::token::{KeyKind, TOKEN_BYTES_MAX, TokenAlgorithm, TokenOptionsError, install_provider};
 
 /// The lifetime of a token in seconds, and the rest of it with which it is not used any more.

@@ -13,8 +13,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use tidegate_core::private_file::{is_open_to_others, set_owner_only};
 
-use crate::authenticator::Clock;
-use crate::secret::Secret;
+use crate::secret::{Clock, Secret};
 use crate::token::TokenAlgorithm;
 
 /// The maximum length of a key file in bytes; those of this program have about two hundred.

@@ -20,9 +20,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use tidegate_core::private_file::{create_folder, set_owner_only};
 use tidegate_core::{AuthMethod, Principal};
 
-use crate::authenticator::Clock;
 use crate::roles::Roles;
-use crate::secret::{self, Digest, ParsedKey, Secret, random_id, sha256};
+use crate::secret::{self, Clock, Digest, ParsedKey, Secret, random_id, sha256};
 
 const NAME_CHARS_MAX: usize = 64;
 const KEYS_MAX: usize = 10_000;

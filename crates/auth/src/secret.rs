@@ -1,11 +1,14 @@
 //! Text that must not be printed, the digests that are stored instead of it, and the format of an API key: `tg_`, its id,
-//! `_`, its secret.
+//! `_`, its secret. The current time is injected so that tests need not wait for a key to expire.
+
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
 use serde::de::{Deserialize, Deserializer, Error};
 
 /// Text that must not be printed. Its `Debug` is `***`, and it implements neither `Display` nor `Serialize`.
@@ -84,3 +87,27 @@ pub(crate) fn random_secret() -> Result<String, Unspecified> {
     rand::fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
+
+/// A source of the current time. The default is the system clock.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>);
+
+impl Clock {
+    /// A clock that calls `now`.
+    pub fn new(now: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// The current time.
+    pub fn now(&self) -> DateTime<Utc> {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(Utc::now)
+    }
+}
+
+tidegate_core::impl_debug!(Clock, "Clock");

@@ -1,5 +1,4 @@
-//! The error type of all crates: a kind, a message for the caller, and a hint on how to correct the call. Parts of messages
-//! are alternatives, and texts that may be long.
+//! The error type of all crates: a kind, a message for the caller, and a hint on how to correct the call.
 //!
 //! The caller and the log get different texts: [`Error::detail`] is for the log and never leaves the process.
 
@@ -312,29 +311,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// `a, b or c`.
-pub fn join_alternatives(mut names: Vec<String>) -> String {
-    let last = names.pop().unwrap_or_default();
-    if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) }
-}
-
-/// The first `characters_max` characters of `text`, with an ellipsis if there are more.
-pub fn shorten(text: impl Into<String>, characters_max: usize) -> String {
-    let mut text = text.into();
-    if let Some((end, _)) = text.char_indices().nth(characters_max) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_end_with_an_ellipsis() {
-        assert_eq!(["größe", "größer", ""].map(|text| shorten(text, 5)), ["größe", "größe…", ""]);
-    }
-}

@@ -14,8 +14,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::{Map, Number, Value, json};
 use thiserror::Error;
 
-use crate::error::{join_alternatives, shorten};
-use crate::name_pattern::misspelled_name;
+use crate::name_pattern::{join_alternatives, misspelled_name, shorten};
 
 /// The maximum depth of a schema; a validator recurses as deep as its schema.
 const DEPTH_MAX: usize = 64;

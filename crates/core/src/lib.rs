@@ -31,7 +31,7 @@ pub use content::{
     Annotations, Content, ContentRole, Icon, LinkVerifier, ResourceBody, ResourceContents, ResourceLink,
     StoredResultStats, StoredResults,
 };
-pub use error::{Error, ErrorKind, join_alternatives, shorten};
+pub use error::{Error, ErrorKind};
 pub use format::Format;
 pub use grants::{AllowedNames, Grants};
 pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};
@@ -43,7 +43,7 @@ pub use limits::{
     RateLimit, ShareCounter, tenant_share, tenant_share_of_bytes,
 };
 pub use missing_nodes::{MissingNode, MissingNodes};
-pub use name_pattern::{NamePattern, misspelled_name, nearest_names, suggestion};
+pub use name_pattern::{NamePattern, join_alternatives, misspelled_name, nearest_names, shorten, suggestion};
 pub use principal::{
     AuthMethod, CallOrigin, Caller, CallerIdentity, ImpliedScopes, ImpliedScopesError, Principal, SCOPE_CLAIMS,
     Toolset, TransportKind, is_scope, quota_address,

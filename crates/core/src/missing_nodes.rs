@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::error::shorten;
+use crate::name_pattern::shorten;
 
 /// The number of nodes that a sentence names with their reasons.
 const NODES_NAMED_MAX: usize = 10;

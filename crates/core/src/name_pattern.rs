@@ -1,5 +1,5 @@
 //! Patterns of names, as used by toolsets, roles and the discovery tools, and suggestions for a name that does not exist,
-//! so that a model can correct its call.
+//! so that a model can correct its call. Parts of messages are alternatives, and texts that may be long.
 
 /// A name or a glob: `*` matches any characters, `?` matches one.
 ///
@@ -120,6 +120,22 @@ fn similarity(expected: &str, candidate: &str) -> f64 {
     strsim::jaro_winkler(expected, candidate)
 }
 
+/// `a, b or c`.
+pub fn join_alternatives(mut names: Vec<String>) -> String {
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) }
+}
+
+/// The first `characters_max` characters of `text`, with an ellipsis if there are more.
+pub fn shorten(text: impl Into<String>, characters_max: usize) -> String {
+    let mut text = text.into();
+    if let Some((end, _)) = text.char_indices().nth(characters_max) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +178,10 @@ mod tests {
         assert!(nearest_names("xyzzy", tables).is_empty());
         assert_eq!(suggestion("flight", tables), "; did you mean \"flights\"?");
         assert_eq!(suggestion(&"flight".repeat(10_000), tables), "");
+    }
+
+    #[test]
+    fn long_texts_end_with_an_ellipsis() {
+        assert_eq!(["größe", "größer", ""].map(|text| shorten(text, 5)), ["größe", "größe…", ""]);
     }
 }

@@ -1,6 +1,8 @@
-//! What can go wrong with a Delta table.
+//! What can go wrong with a Delta table, and the flag that ends work that blocks a thread.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
@@ -107,5 +109,30 @@ impl DeltaError {
     /// A file that is not as the protocol demands.
     pub(super) fn corrupt(path: &Path, reason: impl ToString) -> Self {
         Self::Corrupt { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// A flag that work checks between two steps. Clones are the same flag.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// Ends the work with its next step.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work is to end.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the work is to end.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn check(&self) -> Result<(), DeltaError> {
+        if self.is_stopped() { Err(DeltaError::Stopped) } else { Ok(()) }
     }
 }

@@ -1,9 +1,9 @@
 //! Which features of the protocol this reader and writer has.
 
 use crate::DeltaError;
+use crate::column_mapping::MappingMode;
 use crate::log_files::{Metadata, Protocol};
 use crate::schema::TableSchema;
-use crate::table_log::MappingMode;
 
 /// Timestamps without time zone.
 const TIMESTAMP_NTZ: &str = "timestampNtz";

@@ -39,34 +39,35 @@
 //! name is on disk. Files of an interrupted write are in no version; [`unreferenced_files`] finds them.
 
 mod calendar;
+mod column_mapping;
 mod error;
 mod features;
 mod log_files;
 mod maintenance;
 mod partition;
 mod partitioned_rows;
-mod reader;
 mod schema;
 mod snapshot;
 mod state;
 mod statistics;
 mod table;
 mod table_log;
+mod types;
 mod writer;
 
 use std::fs::File;
 use std::path::Path;
 
-pub use error::DeltaError;
+pub use column_mapping::ColumnMapping;
+pub use error::{DeltaError, StopFlag};
 pub use maintenance::{CompactionOptions, expired_files, plan_compaction, unreferenced_files};
 pub use partition::{PartitionBy, PartitionColumn};
-pub use reader::{DataFileReader, read_file, verify_file};
-pub use schema::is_readable_type;
-pub use snapshot::{DataFile, DeltaSnapshot};
+pub use snapshot::{DataFile, DataFileReader, DeltaSnapshot, read_file, verify_file};
 pub use statistics::{ColumnStatistics, StatisticsValue};
 pub use table::{DeltaCommit, DeltaTable, OPTIMIZE};
-pub use table_log::{ColumnMapping, DeletedRows, TableLog, TableVersion, VersionFile};
-pub use writer::{DataFileWriter, StopFlag, WriterOptions};
+pub use table_log::{DeletedRows, TableLog, TableVersion, VersionFile};
+pub use types::is_readable_type;
+pub use writer::{DataFileWriter, WriterOptions};
 
 /// How long the log remembers that a file was removed.
 pub const TOMBSTONE_RETENTION_MS: i64 = 24 * 60 * 60 * 1000;

@@ -15,7 +15,7 @@ use crate::DeltaError;
 use crate::calendar::{
     DAY_MICROSECONDS, format_date, format_decimal, format_timestamp, parse_date, parse_decimal, parse_timestamp,
 };
-use crate::schema::{convert, stored_type};
+use crate::types::{convert, stored_type};
 
 /// The folder of null, as other writers name it.
 const NULL_FOLDER: &str = "__HIVE_DEFAULT_PARTITION__";

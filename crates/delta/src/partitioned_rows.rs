@@ -27,7 +27,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::DeltaError;
-use crate::writer::StopFlag;
+use crate::error::StopFlag;
 
 /// Rows of a batch that are written at once.
 const CHUNK_ROWS: usize = 8192;

@@ -21,7 +21,7 @@ use crate::calendar::{
     DAY_MICROSECONDS, format_date, format_decimal, format_timestamp, is_common_year, parse_date, parse_decimal,
     parse_timestamp,
 };
-use crate::schema::{convert, stored_type};
+use crate::types::{convert, stored_type};
 
 /// Longer text is cut to this number of characters.
 const TEXT_CHARACTERS_MAX: usize = 32;

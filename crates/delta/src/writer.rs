@@ -1,11 +1,10 @@
-//! Writes rows into data files, within limits, and ends work that blocks a thread.
+//! Writes rows into data files, within limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::Schema;
@@ -17,13 +16,15 @@ use tidegate_core::private_file;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
+use crate::error::StopFlag;
 use crate::log_files::sync_folder;
 use crate::partition::PartitionBy;
 use crate::partitioned_rows::{PartitionBatch, PartitionedRows, SortedRows, SortedRuns};
-use crate::schema::{TableSchema, to_stored};
+use crate::schema::TableSchema;
 use crate::snapshot::DataFile;
 use crate::statistics::StatisticsBuilder;
 use crate::table::now_ms;
+use crate::types::to_stored;
 use crate::{DeltaError, partition};
 
 /// The most rows of a row group, which is the unit that scans divide a file into.
@@ -434,30 +435,5 @@ impl WriterOptions {
     fn reserve_room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let units = u32::try_from(bytes.div_ceil(SPILL_UNIT_BYTES)).ok()?;
         self.spill_room.clone().try_acquire_many_owned(units).ok()
-    }
-}
-
-/// A flag that work checks between two steps. Clones are the same flag.
-#[derive(Debug, Clone, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
-
-impl StopFlag {
-    /// Ends the work with its next step.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the work is to end.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Fails if the work is to end.
-    ///
-    /// # Errors
-    /// `Stopped`.
-    pub fn check(&self) -> Result<(), DeltaError> {
-        if self.is_stopped() { Err(DeltaError::Stopped) } else { Ok(()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use crate::file::read_u64;
+use crate::header::read_u64;
 
 const XZ: u8 = 1;
 const LZ4: u8 = 1 << 1;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::file::{JournalError, JournalFile};
-use crate::query::CheckedFiles;
+use crate::order::CheckedFiles;
 
 /// The maximum number of files of a journal. journald itself keeps 100 by default.
 const FILES_MAX: usize = 4_096;

@@ -22,14 +22,16 @@
 
 mod blocks;
 mod compression;
-mod cursor;
 mod file;
 mod folder;
+mod header;
+mod order;
 mod query;
 mod values;
 
-pub use cursor::FieldMatch;
-pub use file::{EntryHead, FileHeader, Id128, JournalError, JournalFile};
+pub use file::{EntryHead, JournalError, JournalFile};
 pub use folder::{Journal, is_journal_path, list_files};
-pub use query::{CheckedFiles, JournalQuery, JournalReader, ReadEntry, position};
+pub use header::{FileHeader, Id128};
+pub use order::{CheckedFiles, position};
+pub use query::{FieldMatch, JournalQuery, JournalReader, ReadEntry};
 pub use values::{FieldSelection, FieldValue};

@@ -1,15 +1,16 @@
-//! A query of a journal, and its entries from all files, in their order.
+//! A query of a journal: the entries of each file that it needs, one after the other, and its entries from all files.
+//!
+//! Filters by values read the indexes of a file: for each value there is a list of the entries that contain it.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
-use crate::cursor::{CursorError, EntryList, FieldMatch, FileCursor};
-use crate::file::{EntryHead, Id128, JournalError, JournalFile};
+use crate::file::{EntryHead, JournalError, JournalFile, ObjectReader};
 use crate::folder::Journal;
-use crate::values::{FieldSelection, FieldValue};
+use crate::header::Id128;
+use crate::order::{CheckedFiles, EntryList, OrderedEntry};
+use crate::values::{FieldSelection, FieldValue, ValueReader};
 
 /// The defects of one file after which the rest of it is not read.
 const DEFECTS_MAX: usize = 100;
@@ -228,115 +229,276 @@ impl JournalReader {
     }
 }
 
-/// The bits of a position that distinguish entries of the same number.
-const TIE_BITS: u32 = 24;
-/// The maximum number of files whose order is remembered.
-const CHECKED_FILES_MAX: usize = 8_192;
-
-/// An entry with the sequence that numbers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OrderedEntry {
-    pub(crate) seqnum_id: Id128,
-    pub(crate) head: EntryHead,
+enum EntrySource {
+    /// All entries from the first index to before the second.
+    All(u64, u64),
+    /// Those that fulfil the matches, between two positions in the file.
+    Matches { cursor: MatchCursor, from: u64, last: u64 },
 }
 
-impl OrderedEntry {
-    /// The order of `journalctl`: by the sequence of one writer, then by the time since the boot, then by time.
-    fn compare(&self, other: &Self) -> Ordering {
-        let (a, b) = (&self.head, &other.head);
-        let by_seqnum = if self.seqnum_id == other.seqnum_id { a.seqnum.cmp(&b.seqnum) } else { Ordering::Equal };
-        let by_boot = || if a.boot_id == b.boot_id { a.monotonic.cmp(&b.monotonic) } else { Ordering::Equal };
-        by_seqnum.then_with(by_boot).then_with(|| a.realtime.cmp(&b.realtime)).then_with(|| a.xor_hash.cmp(&b.xor_hash))
-    }
+/// Why there is no next entry.
+enum CursorError {
+    /// An entry cannot be read; there may be further ones.
+    Defect(JournalError),
+    /// The entries are not in the order of their times, although the query relies on it.
+    Unordered,
+}
 
-    /// Whether both are one entry that is in two files.
-    fn is_same(&self, other: &Self) -> bool {
-        let (a, b) = (&self.head, &other.head);
-        self.seqnum_id == other.seqnum_id
-            && (a.seqnum, a.realtime, a.monotonic, a.boot_id, a.xor_hash)
-                == (b.seqnum, b.realtime, b.monotonic, b.boot_id, b.xor_hash)
+impl From<JournalError> for CursorError {
+    fn from(error: JournalError) -> Self {
+        Self::Defect(error)
     }
 }
 
-/// A number that identifies an entry among those of the same time, and does not change when files are rotated. It is
-/// in the order of sequence numbers.
-pub fn position(seqnum_id: Id128, head: &EntryHead) -> u64 {
-    let fold = |id: Id128| {
-        let number = u128::from_be_bytes(id.0);
-        (number ^ number >> 64) as u64
-    };
-    // One round of a multiplicative hash spreads the bits of all members.
-    let mixed = (fold(seqnum_id) ^ fold(head.boot_id).rotate_left(17) ^ head.xor_hash ^ head.monotonic.rotate_left(41))
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (head.seqnum << TIE_BITS | mixed >> (64 - TIE_BITS)) & (u64::MAX >> 1)
+/// Reads one file.
+struct FileCursor {
+    reader: ObjectReader,
+    values: ValueReader,
+    list: EntryList,
+    source: EntrySource,
+    is_backward: bool,
+    since: u64,
+    until: u64,
+    /// Whether the range of time was found by bisection.
+    relies_on_order: bool,
+    last_realtime: Option<u64>,
+    /// What was found when the file was opened.
+    defects: Vec<JournalError>,
+    current: Option<OrderedEntry>,
 }
 
-/// What is known about files, whatever their names: whether their entries are in the order of their times. Cheap to
-/// clone.
-#[derive(Debug, Clone, Default)]
-pub struct CheckedFiles(Arc<Mutex<HashMap<Id128, OrderCheck>>>);
-
-#[derive(Debug, Clone, Copy)]
-struct OrderCheck {
-    entries: u64,
-    last_realtime: u64,
-    is_ordered: bool,
-}
-
-impl CheckedFiles {
-    /// Whether the entries of `file` are in the order of their times, so that a range of time can be found by bisection.
-    ///
-    /// journald begins a new file when the clock goes backwards. Files of other writers are read once.
-    fn is_time_ordered(&self, file: &JournalFile) -> bool {
-        let known = self.0.lock().get(&file.header.file_id).copied();
-        if let Some(known) = known
-            && (!known.is_ordered || known.entries >= file.header.entries)
-        {
-            return known.is_ordered;
+impl FileCursor {
+    pub(crate) fn open(
+        file: &JournalFile,
+        query: &JournalQuery,
+        fields: &Arc<FieldSelection>,
+        relies_on_order: bool,
+    ) -> Result<Self, JournalError> {
+        let mut reader = file.reader();
+        let mut list = EntryList::all(&mut reader);
+        let mut defects: Vec<JournalError> = list.defect.clone().into_iter().collect();
+        let (since, until) = (query.since.unwrap_or(0), query.until.unwrap_or(u64::MAX));
+        let (mut low, mut high) = (0, list.length);
+        if relies_on_order {
+            if query.since.is_some() {
+                low = index_of_time(&mut list, &mut reader, since)?;
+            }
+            if query.until.is_some() {
+                high = index_of_time(&mut list, &mut reader, until)?;
+            }
         }
-        if known.is_none() && is_of_journald(file) {
-            return true;
-        }
-        let start = known.unwrap_or(OrderCheck { entries: 0, last_realtime: 0, is_ordered: true });
-        // A corrupted file is read in full, so that its defects are reported.
-        let check = check_order(file, start).unwrap_or(OrderCheck { is_ordered: false, ..start });
-        self.store(file, check);
-        check.is_ordered
+        let source = if query.matches.is_empty() || low >= high {
+            EntrySource::All(low, high.max(low))
+        } else {
+            let (first, last) = (list.get(&mut reader, low)?, list.get(&mut reader, high - 1)?);
+            let cursor = MatchCursor::open(&mut reader, &query.matches, query.is_backward, &mut defects)?;
+            let (from, last) = if query.is_backward { (last, first) } else { (first, last) };
+            EntrySource::Matches { cursor, from, last }
+        };
+        Ok(Self {
+            reader,
+            values: ValueReader::new(fields.clone()),
+            list,
+            source,
+            is_backward: query.is_backward,
+            since,
+            until,
+            relies_on_order,
+            last_realtime: None,
+            defects,
+            current: None,
+        })
     }
 
-    /// Remembers that the entries of `file` are not in the order of their times.
-    fn mark_unordered(&self, file: &JournalFile) {
-        self.store(file, OrderCheck { entries: 0, last_realtime: 0, is_ordered: false });
+    pub(crate) fn file(&self) -> &JournalFile {
+        &self.reader.file
     }
 
-    fn store(&self, file: &JournalFile, check: OrderCheck) {
-        let mut files = self.0.lock();
-        if files.len() >= CHECKED_FILES_MAX {
-            files.clear();
+    /// Moves to the next entry in the range of time; `current` is `None` at the end.
+    fn advance(&mut self) -> Result<(), CursorError> {
+        self.current = None;
+        if let Some(defect) = self.defects.pop() {
+            return Err(CursorError::Defect(defect));
         }
-        files.insert(file.header.file_id, check);
+        while let Some(offset) = self.next_offset()? {
+            let head = self.reader.entry_head(offset)?;
+            self.check_order(&head)?;
+            if (self.since..self.until).contains(&head.realtime) {
+                self.current = Some(OrderedEntry { seqnum_id: self.reader.file.header.seqnum_id, head });
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_order(&mut self, head: &EntryHead) -> Result<(), CursorError> {
+        let is_ordered = self.last_realtime.is_none_or(|last| match self.is_backward {
+            true => head.realtime <= last,
+            false => head.realtime >= last,
+        });
+        self.last_realtime = Some(head.realtime);
+        if self.relies_on_order && !is_ordered { Err(CursorError::Unordered) } else { Ok(()) }
+    }
+
+    /// The position of the next entry. After an error, the entry is skipped.
+    fn next_offset(&mut self) -> Result<Option<u64>, JournalError> {
+        match &mut self.source {
+            EntrySource::All(low, high) => {
+                if *low >= *high {
+                    return Ok(None);
+                }
+                let index = if self.is_backward {
+                    *high -= 1;
+                    *high
+                } else {
+                    *low += 1;
+                    *low - 1
+                };
+                let offset = self.list.get(&mut self.reader, index)?;
+                // The writer counted the entry, and has not added it to the list yet.
+                Ok(Some(offset).filter(|offset| *offset != 0))
+            }
+            EntrySource::Matches { cursor, from, last } => {
+                let is_beyond = |offset: u64| if self.is_backward { offset < *last } else { offset > *last };
+                if is_beyond(*from) {
+                    return Ok(None);
+                }
+                let start = *from;
+                // After a defect of the lists, nothing more can be found.
+                *from = if self.is_backward { 0 } else { u64::MAX };
+                let found = cursor.seek(&mut self.reader, start)?.filter(|offset| !is_beyond(*offset));
+                if let Some(offset) = found {
+                    *from = if self.is_backward { offset - 1 } else { offset + 1 };
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Replaces `values` by those of the current entry, and returns how many are too large.
+    fn read_values(&mut self, values: &mut Vec<FieldValue>) -> Result<usize, JournalError> {
+        match &self.current {
+            Some(entry) => self.values.read(&mut self.reader, entry.head.offset, values),
+            None => Ok(0),
+        }
     }
 }
 
-fn is_of_journald(file: &JournalFile) -> bool {
-    let name = file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    name.starts_with("system") || name.starts_with("user-")
+/// The index of the first entry at `time` or after it.
+fn index_of_time(list: &mut EntryList, reader: &mut ObjectReader, time: u64) -> Result<u64, JournalError> {
+    let range = (0, list.length);
+    list.partition_point(reader, range, |reader, offset| Ok(reader.entry_head(offset)?.realtime < time))
 }
 
-fn check_order(file: &JournalFile, mut check: OrderCheck) -> Result<OrderCheck, JournalError> {
-    let mut reader = file.reader();
-    let mut list = EntryList::all(&mut reader);
-    if let Some(defect) = list.defect.take() {
-        return Err(defect);
-    }
-    for index in check.entries..list.length {
-        let offset = list.get(&mut reader, index)?;
-        let realtime = reader.entry_head(offset)?.realtime;
-        if realtime < check.last_realtime {
-            return Ok(OrderCheck { is_ordered: false, ..check });
+/// Entries must contain one of the values of the field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldMatch {
+    /// The name of the field, such as `_SYSTEMD_UNIT`.
+    pub field: String,
+    /// The accepted values; none accepts nothing.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// The entries of a file that fulfil all matches.
+struct MatchCursor {
+    matches: Vec<AnyOf>,
+    is_backward: bool,
+}
+
+/// The entries that contain one of several values.
+struct AnyOf {
+    lists: Vec<ListCursor>,
+}
+
+struct ListCursor {
+    list: EntryList,
+    /// Forward: the first entry that may come. Backward: one more than the last that may come.
+    index: u64,
+}
+
+impl MatchCursor {
+    pub(crate) fn open(
+        reader: &mut ObjectReader,
+        matches: &[FieldMatch],
+        is_backward: bool,
+        defects: &mut Vec<JournalError>,
+    ) -> Result<Self, JournalError> {
+        let mut opened = Vec::with_capacity(matches.len());
+        for of_field in matches {
+            let mut lists = Vec::new();
+            for value in &of_field.values {
+                let payload = [of_field.field.as_bytes(), b"=", value].concat();
+                if let Some(data) = reader.find_data(&payload)? {
+                    let list = EntryList::of_value(reader, &data);
+                    defects.extend(list.defect.clone());
+                    lists.push(ListCursor { index: if is_backward { list.length } else { 0 }, list });
+                }
+            }
+            opened.push(AnyOf { lists });
         }
-        (check.entries, check.last_realtime) = (index + 1, realtime);
+        Ok(Self { matches: opened, is_backward })
     }
-    check.entries = file.header.entries;
-    Ok(check)
+
+    /// The first entry at `from` or after it (backward: before it) that fulfils all matches.
+    fn seek(&mut self, reader: &mut ObjectReader, from: u64) -> Result<Option<u64>, JournalError> {
+        let mut target = from;
+        loop {
+            let start = target;
+            for of_field in &mut self.matches {
+                match of_field.seek(reader, target, self.is_backward)? {
+                    Some(offset) => target = offset,
+                    None => return Ok(None),
+                }
+            }
+            if target == start {
+                return Ok(Some(target));
+            }
+        }
+    }
+}
+
+impl AnyOf {
+    fn seek(&mut self, reader: &mut ObjectReader, from: u64, is_backward: bool) -> Result<Option<u64>, JournalError> {
+        let mut nearest = None;
+        for list in &mut self.lists {
+            let found = if is_backward { list.seek_backward(reader, from)? } else { list.seek_forward(reader, from)? };
+            nearest = match (nearest, found) {
+                (Some(a), Some(b)) => Some(if is_backward { u64::max(a, b) } else { u64::min(a, b) }),
+                (a, b) => a.or(b),
+            };
+        }
+        Ok(nearest)
+    }
+}
+
+impl ListCursor {
+    fn seek_forward(&mut self, reader: &mut ObjectReader, from: u64) -> Result<Option<u64>, JournalError> {
+        let (mut low, mut step) = (self.index, 1);
+        // Most seeks are short: steps that double find the range for the binary search.
+        let mut high = low;
+        while high < self.list.length && self.list.get(reader, high)? < from {
+            low = high + 1;
+            high = high.saturating_add(step);
+            step *= 2;
+        }
+        let range = (low, high.min(self.list.length));
+        self.index = self.list.partition_point(reader, range, |_, offset| Ok(offset < from))?;
+        Ok(Some(self.list.get(reader, self.index)?).filter(|offset| *offset != 0))
+    }
+
+    fn seek_backward(&mut self, reader: &mut ObjectReader, from: u64) -> Result<Option<u64>, JournalError> {
+        let (mut high, mut step) = (self.index, 1);
+        let mut low = high.saturating_sub(1);
+        while high > 0 && self.list.get(reader, low)? > from {
+            high = low;
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        let end = self.list.partition_point(reader, (low, high), |_, offset| Ok(offset <= from))?;
+        self.index = end;
+        match end.checked_sub(1) {
+            Some(last) => Ok(Some(self.list.get(reader, last)?).filter(|offset| *offset != 0)),
+            None => Ok(None),
+        }
+    }
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::column::{EntryColumnRole, NormalizedSeverity, is_usual_message_name};
 use crate::entry::{EntryValue, ParsedEntry, Slot};
 use crate::format::LogFormat;
 use crate::parse::postgres;
 use crate::reader::{EndOfInput, LogFileReader};
-use crate::roles::is_usual_message_name;
-use crate::schema::{EntryColumnRole, EntrySchema};
-use crate::severity::NormalizedSeverity;
+use crate::schema::EntrySchema;
 use crate::time::{LogTimeZone, TimeContext};
 
 /// How many bytes of a file [`detect_log_format`] reads.

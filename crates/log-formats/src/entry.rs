@@ -3,8 +3,8 @@
 
 use std::fmt::{self, Write};
 
-use crate::schema::{EntryColumn, EntrySchema};
-use crate::severity::NormalizedSeverity;
+use crate::column::{EntryColumn, NormalizedSeverity};
+use crate::schema::EntrySchema;
 
 /// The maximum number of members of an entry; more are only in its text.
 const MEMBERS_MAX: usize = 1_000;

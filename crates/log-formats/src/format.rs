@@ -6,9 +6,9 @@ use strum::{EnumIter, IntoEnumIterator as _};
 use thiserror::Error;
 use tidegate_core::suggestion;
 
+use crate::column::FixedColumn;
 use crate::parse::{access, apache_error, cri, haproxy, klog, nginx_error, postgres, syslog};
 use crate::pattern::LinePattern;
-use crate::schema::FixedColumn;
 
 /// The name of the only format that is no format alone.
 const PATTERN: &str = "pattern";

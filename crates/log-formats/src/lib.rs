@@ -92,31 +92,32 @@
 //!   follows the text of the group `date`.
 //! - A leap second is the first second after it. Times before 1677 and after 2262 do not fit.
 
+mod column;
 mod detect;
 mod entry;
 mod format;
 mod parse;
 mod pattern;
 mod reader;
-mod roles;
 mod rotation;
 mod schema;
-mod severity;
 mod suggest;
 mod time;
 
+pub use column::{
+    EntryColumn, EntryColumnRole, EntryColumnType, NormalizedSeverity, RecognizedRoles, SeverityNumberScale,
+    is_time_name, recognize_roles,
+};
 pub use detect::{DETECTION_SAMPLE_BYTES, DetectedLogFormat, detect_log_format};
 pub use entry::{EntryValue, ParsedEntry};
 pub use format::{LogFormat, LogFormatNameError};
 pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError, UnreadTime};
 pub use reader::{EndOfInput, EntryBounds, EntryCounts, FinishedLogFile, LogFileReader};
-pub use roles::{RecognizedRoles, is_time_name, recognize_roles};
 pub use rotation::{FILE_ID_BYTES_MAX, RotatedLog, group_rotated_logs, identify_log_file};
 pub use schema::{
-    ENTRY_FILE_ID, ENTRY_OFFSET, ENTRY_TEXT, EntryColumn, EntryColumnRole, EntryColumnType, EntrySchema,
-    NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER, OTHER_FIELDS, PARSE_ERROR,
+    ENTRY_FILE_ID, ENTRY_OFFSET, ENTRY_TEXT, EntrySchema, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER,
+    OTHER_FIELDS, PARSE_ERROR,
 };
-pub use severity::{NormalizedSeverity, SeverityNumberScale};
 pub use suggest::{OtherTime, SuggestedLogFormat, suggest_log_format};
 pub use time::{
     EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeFormatParts, TimeZoneError, WrittenTime,

@@ -10,10 +10,10 @@ use regex_syntax::hir::{Hir, HirKind};
 use thiserror::Error;
 use tidegate_core::suggestion;
 
+use crate::column::{EntryColumn, EntryColumnRole, EntryColumnType, RecognizedRoles, is_time_name, recognize_roles};
 use crate::entry::{EntryFields, Misfit, Piece, Slot};
 use crate::parse::EntryText;
-use crate::roles::{RecognizedRoles, is_time_name, recognize_roles};
-use crate::schema::{EntryColumn, EntryColumnRole, EntryColumnType, is_reserved_name};
+use crate::schema::is_reserved_name;
 use crate::time::{EntryTimeFormat, FoundTimeForm, TimeContext, TimeFormatError, TimeResolver, find_time_form};
 
 /// The maximum number of named groups.

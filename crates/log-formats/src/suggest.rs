@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use crate::column::NormalizedSeverity;
 use crate::detect::complete_lines;
 use crate::entry::ParsedEntry;
 use crate::format::LogFormat;
 use crate::pattern::{DeclaredGroup, LinePattern, PatternGroupType};
 use crate::reader::{EndOfInput, LogFileReader};
 use crate::schema::EntrySchema;
-use crate::severity::NormalizedSeverity;
 use crate::time::{TIME_SHAPES, TimeContext, best_time_form};
 
 /// How many lines are compared.

@@ -16,7 +16,7 @@ use tidegate_core::{
 };
 use tidegate_runtime::{Answer, AnswerMeta};
 
-use crate::entries::{HandlerKind, HandlerRecord};
+use crate::record::{HandlerKind, HandlerRecord};
 
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {

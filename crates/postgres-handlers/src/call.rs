@@ -24,7 +24,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::answer::HandlerAnswer;
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
-use crate::entries::HandlerRecord;
+use crate::record::HandlerRecord;
 
 /// The maximum size of an answer in the database, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;

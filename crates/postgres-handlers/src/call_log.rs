@@ -16,8 +16,8 @@ use tidegate_sql::Transaction;
 use tokio::sync::mpsc;
 
 use crate::call::RequestParameters;
-use crate::entries::HandlerRecord;
 use crate::install::SchemaName;
+use crate::record::HandlerRecord;
 
 /// The maximum number of queued lines; further lines are lost and counted.
 const QUEUED_LINES_MAX: usize = 1_000;

@@ -10,8 +10,8 @@ use tidegate_sql::Transaction;
 use tokio_postgres::error::SqlState;
 
 use crate::call_log::CallLog;
-use crate::entries::{HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, RecordError};
 use crate::install::HandlerSchemaScripts;
+use crate::record::{HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, RecordError};
 
 /// The maximum number of handlers of a database; further ones are left out, with a warning.
 const HANDLERS_MAX: usize = 10_000;

@@ -9,16 +9,19 @@ mod call;
 mod call_log;
 mod database_handlers;
 mod entries;
-mod inspection;
 mod install;
+mod record;
 mod script;
 mod testing;
 mod watcher;
 
 pub use call::PgRowsFunction;
 pub use database_handlers::{DatabaseHandlers, HandlerCatalog};
-pub use entries::{HandlerEntry, HandlerKind, HandlerOptions, HandlerRecord};
-pub use inspection::{CallLogStatus, InstallStatus, LineCount};
-pub use install::{HandlerSchemaScripts, InstallMode, Installation, Installer, SchemaName, SchemaNameError};
+pub use entries::HandlerEntry;
+pub use install::{
+    CallLogStatus, HandlerSchemaScripts, InstallMode, InstallStatus, Installation, Installer, LineCount, SchemaName,
+    SchemaNameError,
+};
+pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
 pub use watcher::HandlerWatcher;

@@ -6,7 +6,7 @@ use tidegate_sql::{SqlDialect, Statement};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Row};
 
-use crate::database::PostgresOptions;
+use crate::options::PostgresOptions;
 
 const DIALECT: SqlDialect = SqlDialect::Postgres;
 /// The maximum number of tables of a catalog. For more, configure `schemas`.

@@ -1,5 +1,5 @@
-//! A PostgreSQL database and its options. It has three defence layers: its roles, a read-only transaction, and the statement
-//! policy that each statement of a caller passes before it reaches this crate.
+//! A PostgreSQL database with three defence layers: its roles, a read-only transaction, and the statement policy that
+//! each statement of a caller passes before it reaches this crate.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,9 +16,10 @@ use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
 use tokio::sync::OnceCell;
 
 use crate::catalog;
-use crate::connect::{ConnectErrorKind, ConnectTarget, MESSAGE_BYTES_MAX};
+use crate::connect::{ConnectErrorKind, ConnectTarget};
 use crate::error::internal_statement_error;
-use crate::identity::{ClaimSettings, RunAs, identity_fingerprint};
+use crate::identity::identity_fingerprint;
+use crate::options::PostgresOptions;
 use crate::plan::{PostgresPlan, answer_schema};
 use crate::pool::{Lease, Pool};
 use crate::role::RoleFinding;
@@ -251,78 +252,5 @@ impl Database for PostgresDatabase {
 
     async fn close(&self) {
         self.server.pool.close(CLOSE_TIMEOUT).await;
-    }
-}
-
-/// The options of a [`PostgresDatabase`](crate::PostgresDatabase).
-#[derive(Debug, Clone, PartialEq)]
-pub struct PostgresOptions {
-    /// The role that calls run as.
-    pub run_as: RunAs,
-    /// The settings with the identity of the caller.
-    pub claims: ClaimSettings,
-    /// How tenants are isolated.
-    pub tenancy: TenantIsolation,
-    /// The schemas whose tables are listed; by default all that the role may use.
-    pub schemas: Option<Vec<String>>,
-    /// The tables that take rows. Their version tag changes when rows are written, that of others with their columns. The
-    /// login role may write to them.
-    pub ingest_tables: Vec<String>,
-    /// Whether a login role with privileges beyond reading, and beyond what `ingest_tables` need, is an error instead of a
-    /// warning.
-    pub strict: bool,
-    /// The schema of handlers in the database. The roles of callers may write to its table of calls, `exchange`.
-    pub handler_schema: Option<String>,
-    /// Whether connections lead to a pooler in transaction mode (PgBouncer). Then a session keeps no state.
-    pub is_behind_pooler: bool,
-    /// Functions that a caller's own statements may call although they are volatile or run with the rights of their
-    /// owner; each with or without its schema.
-    pub allowed_functions: Vec<String>,
-    /// The maximum size of one message of the server, such as a row, in bytes.
-    pub message_bytes_max: usize,
-    /// The maximum estimated cost of a caller's own statement, in the planner's units.
-    pub max_cost: Option<f64>,
-    /// The maximum number of connections.
-    pub connections_max: usize,
-    /// How long a call waits for a connection.
-    pub acquire_timeout: Duration,
-    /// How long a statement waits for a lock.
-    pub lock_timeout: Duration,
-    /// How long the server keeps an idle transaction.
-    pub idle_timeout: Duration,
-    /// The maximum age of a cached answer; `None` disables the cache.
-    pub cached_answer_max_age: Option<Duration>,
-}
-
-/// How tenants are isolated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TenantIsolation {
-    /// Not at all, or by roles: callers may write SQL.
-    #[default]
-    Roles,
-    /// Only by the settings with the identity of the caller. Callers may not write SQL, which could change a setting.
-    Settings,
-}
-
-impl Default for PostgresOptions {
-    fn default() -> Self {
-        Self {
-            run_as: RunAs::default(),
-            claims: ClaimSettings::default(),
-            tenancy: TenantIsolation::default(),
-            schemas: None,
-            ingest_tables: Vec::new(),
-            strict: false,
-            handler_schema: None,
-            is_behind_pooler: false,
-            allowed_functions: Vec::new(),
-            message_bytes_max: MESSAGE_BYTES_MAX,
-            max_cost: None,
-            connections_max: 10,
-            acquire_timeout: Duration::from_secs(10),
-            lock_timeout: Duration::from_secs(5),
-            idle_timeout: Duration::from_secs(60),
-            cached_answer_max_age: None,
-        }
     }
 }

@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connect::{ConnectTarget, OpenConnection};
-use crate::database::PostgresOptions;
 use crate::error;
+use crate::options::PostgresOptions;
 use crate::session::{PoolerSession, PostgresSession, ROLLBACK_AND_UNLOCK, SeenTypes, TransactionIdentity};
 
 /// The time limit for the rollback of a dropped call or an abandoned write, after which its connection is discarded.

@@ -9,7 +9,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
 
 use crate::catalog::schema_and_name;
-use crate::database::PostgresOptions;
+use crate::options::PostgresOptions;
 use crate::session::PostgresSession;
 
 /// The purpose of a new login role.

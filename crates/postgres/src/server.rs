@@ -10,14 +10,15 @@ use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, Isolation, SqlDialect, Statement, Transaction};
 use tokio_postgres::error::SqlState;
 
-use crate::database::{PostgresOptions, TenantIsolation};
+use crate::catalog;
+use crate::error;
+use crate::explain::PlanEstimate;
 use crate::function_restrictions::FunctionRestrictions;
-use crate::plan::PlanEstimate;
+use crate::options::{PostgresOptions, TenantIsolation};
 use crate::pool::{Lease, Pool};
-use crate::prepared::{PrepareError, PreparedStatement};
-use crate::role::RoleFinding;
+use crate::prepared::{self, PrepareError, PreparedStatement};
+use crate::role::{self, RoleFinding};
 use crate::session::{ROLLBACK, TransactionIdentity};
-use crate::{catalog, error, prepared, role};
 
 pub(crate) struct PostgresServer {
     pub(crate) database: Arc<str>,

@@ -22,7 +22,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
 use crate::connect::OpenConnection;
-use crate::database::PostgresOptions;
+use crate::options::PostgresOptions;
 use crate::prepared::PreparedStatement;
 
 /// The maximum number of prepared statements of a connection; the least recently used one is closed first.

@@ -1,4 +1,5 @@
-//! The names that a statement mentions, for the check of a database's own functions.
+//! The names that a statement mentions, for the check of a database's own functions, and whether SQL of another program writes,
+//! by its words.
 //!
 //! A function may be called without its name in front of a parenthesis: as a field of a row, by an operator, by a cast.
 //! So the names come from the tokens that the database receives, with their position, and not from the AST.
@@ -6,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use tidegate_core::Error;
 
-use crate::canonical_tokens;
 use crate::dialect::SqlDialect;
-use crate::parse::{self, EscapeHandling};
+use crate::parse::EscapeHandling;
 use crate::statement::Statement;
+use crate::{canonical_tokens, parse};
 
 /// PostgreSQL cuts longer names.
 const NAME_BYTES_MAX: usize = 63;
@@ -156,6 +157,47 @@ fn fold_name(word: &Word, dialect: SqlDialect) -> String {
     name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_lowercase()
 }
 
+/// Whether `sql` changes data or locks rows, as far as its words show. Functions that write are not recognized.
+///
+/// # Errors
+/// `InvalidArguments` when the text cannot be tokenized.
+pub fn may_write(sql: &str, dialect: SqlDialect) -> Result<bool, Error> {
+    let tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
+    let words: Vec<String> = tokens.iter().filter_map(word).collect();
+    let reads = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
+    let first = words.iter().find(|word| *word != "(");
+    if first.is_some_and(|first| !reads.contains(&first.as_str())) {
+        return Ok(true);
+    }
+    let mut has_insert = false;
+    for [word, next] in words.array_windows() {
+        has_insert |= matches!(word.as_str(), "INSERT" | "MERGE");
+        let writes = match (word.as_str(), next.as_str()) {
+            ("INSERT" | "MERGE", "INTO") | ("DELETE", "FROM") => true,
+            ("FOR", "UPDATE" | "SHARE" | "NO" | "KEY") => true,
+            // The beginning of a statement; a column may have this name too.
+            ("(" | ")" | "ANALYZE", "UPDATE") => true,
+            (_, "INTO") => !has_insert,
+            _ => false,
+        };
+        if writes {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A word without quotation marks in upper case, or a parenthesis.
+fn word(token: &TokenWithSpan) -> Option<String> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
+        Token::LParen => Some("(".to_owned()),
+        Token::RParen => Some(")".to_owned()),
+        Token::Whitespace(_) => None,
+        _ => Some(String::new()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,5 +249,30 @@ mod tests {
     fn long_names_are_cut_as_the_server_does() {
         let found = mentions(&format!("SELECT {}()", "x".repeat(70)));
         assert!(found.words.contains(&"x".repeat(63)), "{:?}", found.words);
+    }
+
+    #[test]
+    fn writing_statements_are_recognized() {
+        let writes = |sql: &str| may_write(sql, SqlDialect::Postgres).unwrap();
+        for sql in [
+            "INSERT INTO t VALUES ($1)",
+            "with gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone",
+            "WITH a AS (SELECT 1) UPDATE t SET a = 1",
+            "WITH a AS (UPDATE t SET a = 1 RETURNING a) SELECT * FROM a",
+            "SELECT * FROM t FOR UPDATE SKIP LOCKED",
+            "SELECT * INTO copy FROM t",
+            "CALL refund($1)",
+            "EXPLAIN ANALYZE UPDATE t SET a = 1",
+        ] {
+            assert!(writes(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT 'DELETE FROM t', \"insert\", update FROM t -- INSERT INTO t",
+            "WITH a AS (SELECT 1) SELECT substring(b FOR 3), a.update FROM a",
+            "(SELECT 1) UNION SELECT 2",
+            "VALUES (1)",
+        ] {
+            assert!(!writes(sql), "{sql}");
+        }
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! If the parser read tokens differently than the database, the AST would not show it. But harmful statements need certain
 //! tokens: a name before a parenthesis, or one of a few reserved words. The check of the tokens prefers false positives, and
-//! runs first so that its messages cover statements that the parser does not support. Whether SQL of another program writes is
-//! found by its words, too.
+//! runs first so that its messages cover statements that the parser does not support.
 
 use std::ops::ControlFlow;
 
@@ -12,13 +11,12 @@ use sqlparser::ast::{
     Select, SetExpr, Statement, TableFactor, Visit, Visitor,
 };
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
-use crate::parse::EscapeHandling;
 use crate::refusal::refusal_error;
-use crate::{function_policy, parse, refusal};
+use crate::{function_policy, refusal};
 
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ReferencedNames {
@@ -435,76 +433,5 @@ fn check_reserved_word(word: &Word, after: &[&Token]) -> Result<(), Error> {
         (Keyword::FOR, Keyword::NO, Keyword::KEY) => Err(refusal::refuse_lock("FOR NO KEY UPDATE")),
         (Keyword::FOR, Keyword::KEY, Keyword::SHARE) => Err(refusal::refuse_lock("FOR KEY SHARE")),
         _ => Ok(()),
-    }
-}
-
-/// Whether `sql` changes data or locks rows, as far as its words show. Functions that write are not recognized.
-///
-/// # Errors
-/// `InvalidArguments` when the text cannot be tokenized.
-pub fn may_write(sql: &str, dialect: SqlDialect) -> Result<bool, Error> {
-    let tokens = parse::tokenize(sql, dialect, EscapeHandling::Verbatim)?;
-    let words: Vec<String> = tokens.iter().filter_map(word).collect();
-    let reads = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
-    let first = words.iter().find(|word| *word != "(");
-    if first.is_some_and(|first| !reads.contains(&first.as_str())) {
-        return Ok(true);
-    }
-    let mut has_insert = false;
-    for [word, next] in words.array_windows() {
-        has_insert |= matches!(word.as_str(), "INSERT" | "MERGE");
-        let writes = match (word.as_str(), next.as_str()) {
-            ("INSERT" | "MERGE", "INTO") | ("DELETE", "FROM") => true,
-            ("FOR", "UPDATE" | "SHARE" | "NO" | "KEY") => true,
-            // The beginning of a statement; a column may have this name too.
-            ("(" | ")" | "ANALYZE", "UPDATE") => true,
-            (_, "INTO") => !has_insert,
-            _ => false,
-        };
-        if writes {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// A word without quotation marks in upper case, or a parenthesis.
-fn word(token: &TokenWithSpan) -> Option<String> {
-    match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_uppercase()),
-        Token::LParen => Some("(".to_owned()),
-        Token::RParen => Some(")".to_owned()),
-        Token::Whitespace(_) => None,
-        _ => Some(String::new()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writing_statements_are_recognized() {
-        let writes = |sql: &str| may_write(sql, SqlDialect::Postgres).unwrap();
-        for sql in [
-            "INSERT INTO t VALUES ($1)",
-            "with gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone",
-            "WITH a AS (SELECT 1) UPDATE t SET a = 1",
-            "WITH a AS (UPDATE t SET a = 1 RETURNING a) SELECT * FROM a",
-            "SELECT * FROM t FOR UPDATE SKIP LOCKED",
-            "SELECT * INTO copy FROM t",
-            "CALL refund($1)",
-            "EXPLAIN ANALYZE UPDATE t SET a = 1",
-        ] {
-            assert!(writes(sql), "{sql}");
-        }
-        for sql in [
-            "SELECT 'DELETE FROM t', \"insert\", update FROM t -- INSERT INTO t",
-            "WITH a AS (SELECT 1) SELECT substring(b FOR 3), a.update FROM a",
-            "(SELECT 1) UNION SELECT 2",
-            "VALUES (1)",
-        ] {
-            assert!(!writes(sql), "{sql}");
-        }
     }
 }

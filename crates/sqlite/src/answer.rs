@@ -23,7 +23,7 @@ use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Notify;
 
 use crate::catalog;
-use crate::database::SqliteOptions;
+use crate::files::SqliteOptions;
 use crate::session::{ReadTransaction, WorkCancellation};
 use crate::tables::{SqliteType, TableKind};
 use crate::work_error::WorkError;

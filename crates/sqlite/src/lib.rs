@@ -18,5 +18,6 @@ mod session;
 mod tables;
 mod work_error;
 
-pub use database::{SqliteDatabase, SqliteOptions};
+pub use database::SqliteDatabase;
+pub use files::SqliteOptions;
 pub use ingest::{SqliteIngest, SqliteIngestOptions};

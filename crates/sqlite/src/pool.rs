@@ -11,8 +11,7 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::database::SqliteOptions;
-use crate::files::DatabaseFiles;
+use crate::files::{DatabaseFiles, SqliteOptions};
 use crate::policy_views::PolicyCaller;
 use crate::session::{ReadTransaction, SqliteSession, StopOnDrop, WorkCancellation};
 use crate::work_error::WorkError;

@@ -29,9 +29,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::{TokenKey, TokenOptionsError};
-use crate::authenticator::Clock;
 use crate::provider::{self, LogThrottle, ProviderClient, ProviderError, ProviderResponse, REQUEST_TIMEOUT, parse_url};
-use crate::secret::{Digest, Secret, sha256_of};
+use crate::secret::{Clock, Digest, Secret, sha256_of};
 
 const JWKS_KEYS_MAX: usize = 256;
 /// Bits of an RSA modulus; the library verifies nothing with other sizes.

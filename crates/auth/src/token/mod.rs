@@ -17,10 +17,9 @@ use tokio::time::timeout;
 pub use key_ring::TokenAlgorithm;
 pub(crate) use key_ring::{KeyKind, install_provider};
 
-use crate::authenticator::Clock;
 use crate::provider::{ProviderClient, ProviderError, REQUEST_TIMEOUT};
 use crate::roles::Roles;
-use crate::secret::{Digest, Secret, sha256};
+use crate::secret::{Clock, Digest, Secret, sha256};
 use introspection::{IntrospectionResult, Introspector, SharedIntrospection};
 use key_ring::{FetchedKeys, KeyRing, KeySource, fetch_key_set};
 use verifier::{TokenPrincipals, TokenVerdict, TokenVerifier, seconds_of};

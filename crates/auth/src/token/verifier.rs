@@ -16,9 +16,8 @@ use tidegate_core::{AuthMethod, ImpliedScopes, Principal};
 
 use super::key_ring::{KeyRing, TokenAlgorithm};
 use super::{IntrospectionOptions, Seconds, TokenKey, TokenOptions, TokenOptionsError};
-use crate::authenticator::Clock;
 use crate::roles::Roles;
-use crate::secret::Digest;
+use crate::secret::{Clock, Digest};
 
 /// Maximum leeway, so that expired tokens do not stay valid.
 const LEEWAY_SECONDS_MAX: u32 = 600;

@@ -2,8 +2,8 @@
 
 use super::declare_columns;
 use super::scanner::{RequestColumns, Scanner};
+use crate::column::FixedColumn;
 use crate::entry::{EntryFields, Misfit, Slot};
-use crate::schema::FixedColumn;
 use crate::time::{Cursor, TimeResolver};
 
 const REQUEST: RequestColumns = RequestColumns { request: 6, method: 7, path: 8, protocol: 9 };

@@ -7,8 +7,8 @@
 //! ```
 
 use super::{EntryText, declare_columns};
+use crate::column::NormalizedSeverity;
 use crate::entry::{EntryFields, Misfit, Slot};
-use crate::severity::NormalizedSeverity;
 use crate::time::TimeResolver;
 
 declare_columns! {

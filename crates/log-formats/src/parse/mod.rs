@@ -29,8 +29,8 @@ macro_rules! declare_columns {
     (@index $next:expr,) => {};
     ($columns:ident: $($index:tt $name:literal $type:ident $role:ident,)+) => {
         declare_columns!(@index 0, $($index)+);
-        pub(crate) const $columns: &[$crate::schema::FixedColumn] =
-            &[$(($name, $crate::schema::EntryColumnType::$type, $crate::schema::EntryColumnRole::$role)),+];
+        pub(crate) const $columns: &[$crate::column::FixedColumn] =
+            &[$(($name, $crate::column::EntryColumnType::$type, $crate::column::EntryColumnRole::$role)),+];
     };
 }
 use declare_columns;

@@ -10,8 +10,8 @@
 
 use super::json::{JsonText, JsonValue};
 use super::{EntryText, declare_columns};
+use crate::column::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
 use crate::entry::{EntryFields, Misfit, Piece, Slot};
-use crate::schema::{EntryColumnRole as Role, EntryColumnType as Type, FixedColumn};
 use crate::time::{Cursor, TimeResolver};
 
 pub(crate) const CSV_COLUMNS: &[FixedColumn] = &[

@@ -178,7 +178,7 @@ fn skip_weekday(cursor: &mut Cursor<'_>) {
 }
 
 fn is_zone_name(name: &str) -> bool {
-    (2..=5).contains(&name.len()) && crate::severity::NormalizedSeverity::from_word(name).is_none()
+    (2..=5).contains(&name.len()) && crate::column::NormalizedSeverity::from_word(name).is_none()
 }
 
 fn is_end_of_zone(cursor: &Cursor<'_>) -> bool {
@@ -189,8 +189,8 @@ fn is_end_of_zone(cursor: &Cursor<'_>) -> bool {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use super::super::{LogTimeZone, TimeContext};
     use super::*;
+    use crate::time::{LogTimeZone, TimeContext};
 
     fn any(text: &str) -> Option<String> {
         // 2024-03-10.

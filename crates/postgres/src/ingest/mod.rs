@@ -32,7 +32,6 @@
 //! created if the role may do so. A key is remembered for 24 hours.
 
 mod encode;
-mod keys;
 mod table;
 mod write;
 
@@ -46,8 +45,8 @@ use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, IngestTarget, W
 use tidegate_sql::{SqlDialect, Transaction};
 
 use crate::connect::ConnectTarget;
-use crate::database::PostgresOptions;
 use crate::identity::{ClaimSettings, RunAs};
+use crate::options::PostgresOptions;
 use crate::pool::{Lease, Pool};
 use crate::session::{ROLLBACK, TransactionIdentity};
 use table::TargetTable;
@@ -182,14 +181,14 @@ impl IngestTarget for PostgresIngest {
             self.tables.find(&write.table)?;
         }
         if request.key.is_some() {
-            keys::ensure_table(&self.pool, &self.database).await?;
+            write::ensure_table(&self.pool, &self.database).await?;
         }
         let mut lease = self.begin_transaction(true).await?;
         let connection = lease.connection()?;
         let settings = write::transaction_settings(connection.server_version());
         let set = lease.run(connection.client().batch_execute(&settings)).await;
         set.map_err(|error| crate::error::internal_statement_error(&error, &self.database))?;
-        let key = request.key.as_deref().map(keys::StoredKey::new);
+        let key = request.key.as_deref().map(write::StoredKey::new);
         if let Some(key) = &key
             && let Some(receipt) = key.begin(&mut lease, &self.database).await?
         {

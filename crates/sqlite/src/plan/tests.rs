@@ -9,8 +9,7 @@ use tidegate_core::{AuthMethod, Error, Grants, Principal};
 use tidegate_query::{HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 
 use super::{SqliteStatement, plan_statement, trailing_limit};
-use crate::database::SqliteOptions;
-use crate::files::DatabaseFiles;
+use crate::files::{DatabaseFiles, SqliteOptions};
 use crate::policy_views::PolicyCaller;
 use crate::pool::Pool;
 use crate::session::ReadTransaction;

@@ -18,8 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use functions::{SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS};
 
-use crate::database::SqliteOptions;
-use crate::files::{DatabaseFiles, FileVersion};
+use crate::files::{DatabaseFiles, FileVersion, SqliteOptions};
 use crate::policy_views::{PolicyCaller, PolicyViewCache, PolicyViews, TableKey, TableVisibility, redact_plan};
 use crate::tables::{SqliteTable, list_names, quote_identifier};
 use crate::work_error::{WorkError, sqlite_message};

@@ -13,8 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::authorizer::Authorizer;
 use super::{WorkCancellation, functions};
-use crate::database::SqliteOptions;
-use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, wal_path};
+use crate::files::{DatabaseFile, DatabaseFiles, FileVersion, MAIN_SCHEMA, SqliteOptions, wal_path};
 use crate::policy_views::PolicyViewCache;
 use crate::tables::quote_identifier;
 use crate::work_error::OpenFileError;
