@@ -43,7 +43,6 @@ mod column_mapping;
 mod error;
 mod features;
 mod log_files;
-mod maintenance;
 mod partition;
 mod partitioned_rows;
 mod schema;
@@ -60,11 +59,12 @@ use std::path::Path;
 
 pub use column_mapping::ColumnMapping;
 pub use error::{DeltaError, StopFlag};
-pub use maintenance::{CompactionOptions, expired_files, plan_compaction, unreferenced_files};
 pub use partition::{PartitionBy, PartitionColumn};
 pub use snapshot::{DataFile, DataFileReader, DeltaSnapshot, read_file, verify_file};
 pub use statistics::{ColumnStatistics, StatisticsValue};
-pub use table::{DeltaCommit, DeltaTable, OPTIMIZE};
+pub use table::{
+    CompactionOptions, DeltaCommit, DeltaTable, OPTIMIZE, expired_files, plan_compaction, unreferenced_files,
+};
 pub use table_log::{DeletedRows, TableLog, TableVersion, VersionFile};
 pub use types::is_readable_type;
 pub use writer::{DataFileWriter, WriterOptions};

@@ -1,11 +1,13 @@
 //! A journal file, the objects in it, and its fields, without reading its entries; why a file, or a part of one, cannot be read.
+//!
+//! Files are read at positions, through a bounded cache of blocks. A file is not mapped into memory, because a file that shrinks
+//! while it is mapped would end the process. Large values are compressed with XZ, LZ4 or Zstandard.
 
 use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::blocks::{BlockReader, read_exact_at};
-use crate::compression::{decompress, is_compressed};
 use crate::header::{FileHeader, HEADER_BYTES, Id128, hash_value, read_id, read_u32, read_u64};
 
 /// The largest value that is read. Larger ones are missing from their entry, as in the answer of a limit.
@@ -357,5 +359,270 @@ impl JournalError {
     /// What is wrong.
     pub fn reason(&self) -> &str {
         &self.reason
+    }
+}
+
+/// The bytes of a block.
+const BLOCK_BYTES: usize = 64 << 10;
+/// The blocks of one file in memory. A scan needs one for entries, one for the list of entries, and some for older values.
+const BLOCKS_MAX: usize = 16;
+
+struct Block {
+    number: u64,
+    bytes: Vec<u8>,
+    last_use: u64,
+}
+
+/// Reads a file.
+struct BlockReader {
+    file: Arc<File>,
+    blocks: Vec<Block>,
+    uses: u64,
+    last_index: usize,
+    /// A range that spans blocks.
+    joined: Vec<u8>,
+}
+
+impl BlockReader {
+    pub(crate) fn new(file: Arc<File>) -> Self {
+        Self { file, blocks: Vec::new(), uses: 0, last_index: 0, joined: Vec::new() }
+    }
+
+    /// The `length` bytes at `offset`. The caller bounds `length`.
+    pub(crate) fn read(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
+        let (number, start) = split(offset);
+        if start + length <= BLOCK_BYTES {
+            let block = self.block(number)?;
+            return block.get(start..start + length).ok_or_else(end_of_file);
+        }
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.clear();
+        // A large object is not cached, so that it does not evict what the scan needs.
+        if length > BLOCK_BYTES {
+            joined.resize(length, 0);
+            read_exact_at(&self.file, &mut joined, offset)?;
+        } else {
+            let first = self.block(number)?.get(start..).ok_or_else(end_of_file)?;
+            joined.extend_from_slice(first);
+            let rest = length - joined.len().min(length);
+            joined.extend_from_slice(self.block(number + 1)?.get(..rest).ok_or_else(end_of_file)?);
+        }
+        self.joined = joined;
+        self.joined.get(..length).ok_or_else(end_of_file)
+    }
+
+    fn block(&mut self, number: u64) -> io::Result<&[u8]> {
+        self.uses += 1;
+        let is_last = self.blocks.get(self.last_index).is_some_and(|block| block.number == number);
+        if !is_last {
+            self.last_index = match self.blocks.iter().position(|block| block.number == number) {
+                Some(index) => index,
+                None => self.load(number)?,
+            };
+        }
+        let block = self.blocks.get_mut(self.last_index).ok_or_else(end_of_file)?;
+        block.last_use = self.uses;
+        Ok(&block.bytes)
+    }
+
+    /// Reads a block in the place of the one that was not used for the longest time.
+    fn load(&mut self, number: u64) -> io::Result<usize> {
+        let index = if self.blocks.len() < BLOCKS_MAX {
+            self.blocks.push(Block { number, bytes: Vec::new(), last_use: 0 });
+            self.blocks.len() - 1
+        } else {
+            let oldest = self.blocks.iter().enumerate().min_by_key(|(_, block)| block.last_use);
+            oldest.map_or(0, |(index, _)| index)
+        };
+        let block = self.blocks.get_mut(index).ok_or_else(end_of_file)?;
+        // It is not the old block any more, even if the reading fails.
+        block.number = u64::MAX;
+        block.bytes.resize(BLOCK_BYTES, 0);
+        let mut filled = 0;
+        while let Some(rest) = block.bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match read_at(&self.file, rest, number * BLOCK_BYTES as u64 + filled as u64) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        block.bytes.truncate(filled);
+        block.number = number;
+        Ok(index)
+    }
+}
+
+fn split(offset: u64) -> (u64, usize) {
+    let bytes = BLOCK_BYTES as u64;
+    (offset / bytes, (offset % bytes) as usize)
+}
+
+fn end_of_file() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends before the object")
+}
+
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match read_at(file, rest, offset + filled as u64) {
+            Ok(0) => return Err(end_of_file()),
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+const XZ: u8 = 1;
+const LZ4: u8 = 1 << 1;
+const ZSTD: u8 = 1 << 2;
+/// The memory of the XZ decoder.
+const XZ_MEMORY_MAX: u64 = 64 << 20;
+
+/// Whether an object with these flags is compressed.
+fn is_compressed(flags: u8) -> bool {
+    flags & (XZ | LZ4 | ZSTD) != 0
+}
+
+/// Up to `bytes_max` bytes of what `compressed` contains, and whether that is all.
+fn decompress(flags: u8, compressed: &[u8], bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+    match flags & (XZ | LZ4 | ZSTD) {
+        XZ => {
+            let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_MAX, 0).map_err(io::Error::other)?;
+            read_up_to(liblzma::read::XzDecoder::new_stream(compressed, stream), bytes_max)
+        }
+        ZSTD => read_up_to(zstd::stream::read::Decoder::with_buffer(compressed)?, bytes_max),
+        LZ4 => {
+            let size = read_u64(compressed, 0).and_then(|size| usize::try_from(size).ok());
+            let (size, block) = size.zip(compressed.get(8..)).ok_or_else(|| invalid("LZ4 data without a size"))?;
+            let bytes = decode_lz4(block, size.min(bytes_max))?;
+            if size <= bytes_max && bytes.len() != size {
+                return Err(invalid("LZ4 data of another size than declared"));
+            }
+            Ok((bytes, size <= bytes_max))
+        }
+        _ => Err(invalid("more than one compression")),
+    }
+}
+
+fn read_up_to(reader: impl Read, bytes_max: usize) -> io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    reader.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    let is_all = bytes.len() <= bytes_max;
+    bytes.truncate(bytes_max);
+    Ok((bytes, is_all))
+}
+
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+/// The first `bytes_max` bytes of an LZ4 block.
+///
+/// A decoder of our own, because it stops after the name of the field, which most readings need only.
+///
+/// [LZ4 Block Format](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md)
+fn decode_lz4(block: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut decoded: Vec<u8> = Vec::with_capacity(bytes_max.min(block.len().saturating_mul(4)));
+    let mut input = block.iter();
+    let incomplete = || invalid("incomplete LZ4 data");
+    while decoded.len() < bytes_max {
+        let Some(token) = input.next() else { break };
+        let literals = read_length(usize::from(token >> 4), &mut input).ok_or_else(incomplete)?;
+        let rest = input.as_slice();
+        let (literal, further) = rest.split_at_checked(literals).ok_or_else(incomplete)?;
+        decoded.extend_from_slice(literal.get(..literals.min(bytes_max - decoded.len())).unwrap_or_default());
+        input = further.iter();
+        if further.is_empty() || decoded.len() == bytes_max {
+            break;
+        }
+        let (Some(low), Some(high)) = (input.next(), input.next()) else { return Err(incomplete()) };
+        let distance = usize::from(u16::from_le_bytes([*low, *high]));
+        let length = read_length(usize::from(token & 15), &mut input).and_then(|length| length.checked_add(4));
+        let length = length.ok_or_else(incomplete)?.min(bytes_max - decoded.len());
+        let start = decoded.len().checked_sub(distance).filter(|_| distance > 0);
+        let start = start.ok_or_else(|| invalid("LZ4 data that refers to nothing"))?;
+        // The copy may overlap with what it appends.
+        let mut copied = 0;
+        while copied < length {
+            let count = (decoded.len() - start).min(length - copied);
+            decoded.extend_from_within(start..start + count);
+            copied += count;
+        }
+    }
+    Ok(decoded)
+}
+
+/// A length that continues in further bytes if its four bits are all set.
+fn read_length(bits: usize, input: &mut std::slice::Iter<'_, u8>) -> Option<usize> {
+    let mut length = bits;
+    if bits == 15 {
+        loop {
+            let byte = *input.next()?;
+            length = length.checked_add(usize::from(byte))?;
+            if byte != u8::MAX {
+                break;
+            }
+        }
+    }
+    Some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn ranges_within_across_and_larger_than_blocks() {
+        let bytes: Vec<u8> = (0..BLOCK_BYTES * 40 + 7).map(|index| (index * 31 / 7) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let mut reader = BlockReader::new(Arc::new(file));
+        for round in 0..2_000_usize {
+            let offset = round * 7_919 * 13 % bytes.len();
+            let length = [1, 16, 5_000, BLOCK_BYTES, BLOCK_BYTES * 3][round % 5].min(bytes.len() - offset);
+            assert_eq!(
+                reader.read(offset as u64, length).unwrap(),
+                &bytes[offset..offset + length],
+                "{offset} {length}"
+            );
+        }
+        assert_eq!(reader.read(bytes.len() as u64 - 3, 4).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(reader.blocks.len(), BLOCKS_MAX);
+    }
+
+    #[test]
+    fn lz4_of_literals_and_overlapping_copies() {
+        // "ab" as literals, then 18 bytes from two bytes before, then "xyz".
+        let block = [0x2e, b'a', b'b', 2, 0, 0x30, b'x', b'y', b'z'];
+        assert_eq!(decode_lz4(&block, 100).unwrap(), b"ababababababababababxyz");
+        assert_eq!(decode_lz4(&block, 5).unwrap(), b"ababa");
+        assert!(decode_lz4(&[0x2e, b'a', b'b', 3, 0], 100).is_err(), "before the beginning");
+        assert!(decode_lz4(&[0x2e, b'a', b'b', 0, 0], 100).is_err(), "a distance of zero");
+        assert!(decode_lz4(&[0xff, 255], 100).is_err(), "an incomplete length");
+        assert!(decompress(LZ4, &[1, 2, 3], 10).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn arbitrary_bytes_never_exceed_the_bound(bytes: Vec<u8>, flags: u8, bytes_max in 0_usize..300) {
+            if let Ok((decoded, _)) = decompress(flags, &bytes, bytes_max) {
+                proptest::prop_assert!(decoded.len() <= bytes_max);
+            }
+        }
     }
 }

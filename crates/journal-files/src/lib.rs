@@ -20,8 +20,6 @@
 //!
 //! [Journal File Format](https://systemd.io/JOURNAL_FILE_FORMAT/)
 
-mod blocks;
-mod compression;
 mod file;
 mod folder;
 mod header;

@@ -101,14 +101,15 @@ mod pattern;
 mod reader;
 mod rotation;
 mod schema;
-mod suggest;
 mod time;
 
 pub use column::{
     EntryColumn, EntryColumnRole, EntryColumnType, NormalizedSeverity, RecognizedRoles, SeverityNumberScale,
     is_time_name, recognize_roles,
 };
-pub use detect::{DETECTION_SAMPLE_BYTES, DetectedLogFormat, detect_log_format};
+pub use detect::{
+    DETECTION_SAMPLE_BYTES, DetectedLogFormat, OtherTime, SuggestedLogFormat, detect_log_format, suggest_log_format,
+};
 pub use entry::{EntryValue, ParsedEntry};
 pub use format::{LogFormat, LogFormatNameError};
 pub use pattern::{DeclaredGroup, LinePattern, LinePatternError, PatternGroupType, PatternGroupTypeError, UnreadTime};
@@ -118,7 +119,6 @@ pub use schema::{
     ENTRY_FILE_ID, ENTRY_OFFSET, ENTRY_TEXT, EntrySchema, NORMALIZED_SEVERITY, NORMALIZED_SEVERITY_NUMBER,
     OTHER_FIELDS, PARSE_ERROR,
 };
-pub use suggest::{OtherTime, SuggestedLogFormat, suggest_log_format};
 pub use time::{
     EntryTimeFormat, LogTimeZone, TimeContext, TimeFormatError, TimeFormatParts, TimeZoneError, WrittenTime,
 };

@@ -13,10 +13,9 @@ mod install;
 mod record;
 mod script;
 mod testing;
-mod watcher;
 
 pub use call::PgRowsFunction;
-pub use database_handlers::{DatabaseHandlers, HandlerCatalog};
+pub use database_handlers::{DatabaseHandlers, HandlerCatalog, HandlerWatcher};
 pub use entries::HandlerEntry;
 pub use install::{
     CallLogStatus, HandlerSchemaScripts, InstallMode, InstallStatus, Installation, Installer, LineCount, SchemaName,
@@ -24,4 +23,3 @@ pub use install::{
 };
 pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};
-pub use watcher::HandlerWatcher;

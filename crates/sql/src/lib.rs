@@ -3,7 +3,6 @@
 mod bounded_dialect;
 mod canonical_tokens;
 mod dialect;
-mod equivalent_function;
 mod function_policy;
 mod identifier_quote;
 mod lookup;
@@ -15,8 +14,7 @@ mod statement_policy;
 mod table_redirect;
 mod template;
 
-pub use dialect::SqlDialect;
-pub use equivalent_function::equivalent_function;
+pub use dialect::{SqlDialect, equivalent_function};
 pub use function_policy::is_deterministic_function;
 pub use lookup::{Comparator, Lookup, LookupCondition, LookupOutput, PointQuery};
 pub use mentions::{CalledName, Mentions, may_write};

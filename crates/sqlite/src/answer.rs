@@ -23,9 +23,8 @@ use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Notify;
 
 use crate::catalog;
-use crate::files::SqliteOptions;
 use crate::session::{ReadTransaction, WorkCancellation};
-use crate::tables::{SqliteType, TableKind};
+use crate::tables::{SqliteOptions, SqliteType, TableKind};
 use crate::work_error::WorkError;
 
 const DECLARED_TYPE_KEY: &str = "tidegate.type";

@@ -15,12 +15,11 @@ use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{SqlDialect, Statement};
 
 use crate::catalog;
-use crate::files::{DatabaseFiles, SqliteOptions};
 use crate::plan::{SqliteStatement, plan_statement};
 use crate::policy_views::{PolicyCaller, find_source_columns, policy_names};
 use crate::pool::Pool;
 use crate::session::ReadTransaction;
-use crate::tables::{load_indexed_columns, policy_columns};
+use crate::tables::{DatabaseFiles, SqliteOptions, load_indexed_columns, policy_columns};
 
 /// A database over the tables of one or more SQLite files.
 ///

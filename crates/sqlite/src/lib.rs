@@ -9,7 +9,6 @@
 mod answer;
 mod catalog;
 mod database;
-mod files;
 mod ingest;
 mod plan;
 mod policy_views;
@@ -19,5 +18,5 @@ mod tables;
 mod work_error;
 
 pub use database::SqliteDatabase;
-pub use files::SqliteOptions;
 pub use ingest::{SqliteIngest, SqliteIngestOptions};
+pub use tables::SqliteOptions;

@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::files::{DatabaseFiles, SqliteOptions};
 use crate::policy_views::PolicyCaller;
 use crate::session::{ReadTransaction, SqliteSession, StopOnDrop, WorkCancellation};
+use crate::tables::{DatabaseFiles, SqliteOptions};
 use crate::work_error::WorkError;
 
 /// Reserved, not allocated. Suffices for SQLite's recursion up to its limits, also in unoptimised builds.

@@ -176,7 +176,7 @@ fn open_error(error: &OpenFileError, database: &str) -> Error {
 
 fn file_label(schema: &str, database: &str) -> String {
     match schema {
-        crate::files::MAIN_SCHEMA => format!("the file of the database {database:?}"),
+        crate::tables::MAIN_SCHEMA => format!("the file of the database {database:?}"),
         schema => format!("the file {schema:?} of the database {database:?}"),
     }
 }

@@ -29,7 +29,6 @@ mod error;
 mod limits;
 mod otlp;
 mod prometheus;
-mod rows;
 mod tables;
 mod text;
 mod trace_tree;

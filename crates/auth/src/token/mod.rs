@@ -2,7 +2,6 @@
 //!
 //! Whether an issuer answers as required is checked with one request as the authenticator would send it.
 
-mod introspection;
 mod key_ring;
 mod verifier;
 
@@ -20,9 +19,10 @@ pub(crate) use key_ring::{KeyKind, install_provider};
 use crate::provider::{ProviderClient, ProviderError, REQUEST_TIMEOUT};
 use crate::roles::Roles;
 use crate::secret::{Clock, Digest, Secret, sha256};
-use introspection::{IntrospectionResult, Introspector, SharedIntrospection};
 use key_ring::{FetchedKeys, KeyRing, KeySource, fetch_key_set};
-use verifier::{TokenPrincipals, TokenVerdict, TokenVerifier, seconds_of};
+use verifier::{
+    IntrospectionResult, Introspector, SharedIntrospection, TokenPrincipals, TokenVerdict, TokenVerifier, seconds_of,
+};
 
 /// Bytes of a token at most; longer ones are rejected without parsing.
 pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;

@@ -12,9 +12,8 @@ use arrow::datatypes::{
     TimestampMicrosecondType, UInt32Type, UInt64Type,
 };
 
-use super::column::{BinaryForm, ColumnDecoder};
-use super::scalar::{BytesBuilder, TextRendering};
-use super::{ValueError, ValueReader, exactly, scalar};
+use super::column::{BinaryForm, BytesBuilder, ColumnDecoder, TextRendering};
+use super::{ValueError, ValueReader, column, exactly};
 
 /// Builds an array from binary values. Each value takes one `match` and no allocation.
 pub(super) enum ArrayBuilder {
@@ -104,10 +103,10 @@ impl ArrayBuilder {
             Self::Decimal256(scale, array) => append_decimal(array, *scale, bytes)?,
             Self::Text(text_rendering, array) => array.append(|out| text_rendering.write(bytes, out))?,
             Self::Bytes(array) => array.append(|out| TextRendering::Plain.write(bytes, out))?,
-            Self::Date(array) => array.append_value(scalar::decode_date(bytes)?),
-            Self::Time(array) => array.append_value(scalar::decode_time(bytes)?),
-            Self::Timestamp(array) => array.append_value(scalar::decode_timestamp(bytes)?),
-            Self::Interval(array) => array.append_value(scalar::decode_interval(bytes)?),
+            Self::Date(array) => array.append_value(column::decode_date(bytes)?),
+            Self::Time(array) => array.append_value(column::decode_time(bytes)?),
+            Self::Timestamp(array) => array.append_value(column::decode_timestamp(bytes)?),
+            Self::Interval(array) => array.append_value(column::decode_interval(bytes)?),
             Self::List(array) => array.append(bytes)?,
             Self::Struct(array) => array.append(bytes)?,
         }
@@ -154,7 +153,7 @@ fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
     scale: i8,
     bytes: &[u8],
 ) -> Result<(), ValueError> {
-    array.append_value(scalar::decode_decimal::<T>(bytes, scale)?);
+    array.append_value(column::decode_decimal::<T>(bytes, scale)?);
     Ok(())
 }
 

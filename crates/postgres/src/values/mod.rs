@@ -23,7 +23,6 @@
 
 mod array;
 mod column;
-mod scalar;
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -37,9 +36,8 @@ use tidegate_sql::Parameter;
 use tokio_postgres::Row;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-pub(crate) use column::numeric_modifier;
 pub use column::{ColumnDecoder, arrow_schema, type_name};
-pub(crate) use scalar::{DAYS_TO_EPOCH, MICROSECONDS_OF_DAY, MICROSECONDS_TO_EPOCH};
+pub(crate) use column::{DAYS_TO_EPOCH, MICROSECONDS_OF_DAY, MICROSECONDS_TO_EPOCH, numeric_modifier};
 
 use array::ArrayBuilder;
 
@@ -47,7 +45,7 @@ use array::ArrayBuilder;
 #[cfg(test)]
 pub(crate) fn write_numeric_text(bytes: &[u8]) -> String {
     let mut out = Vec::new();
-    scalar::write_numeric(bytes, &mut out).unwrap();
+    column::write_numeric(bytes, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

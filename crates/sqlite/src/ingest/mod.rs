@@ -31,7 +31,6 @@
 //! [`SqliteIngestOptions::stores_keys`] is set; without it, a write with a key is refused.
 
 mod table;
-mod values;
 mod write;
 
 use std::fmt;
@@ -46,7 +45,7 @@ use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, IngestTarget, W
 use tidegate_sql::SqlDialect;
 use tokio::sync::Semaphore;
 
-use crate::files::DatabaseFiles;
+use crate::tables::DatabaseFiles;
 use table::TargetTable;
 use write::{RunningKeys, WriteContext};
 

@@ -23,11 +23,9 @@ use tidegate_query::{
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::table::{TargetTable, ValueForm, missing_table_error};
-use super::values::{ColumnValues, is_fitting};
+use super::table::{ColumnValues, TargetTable, ValueForm, is_fitting, missing_table_error};
 use super::{DIALECT, SqliteIngestOptions};
-use crate::files::{DatabaseFile, DatabaseFiles, MAIN_SCHEMA};
-use crate::tables::quote_identifier;
+use crate::tables::{DatabaseFile, DatabaseFiles, MAIN_SCHEMA, quote_identifier};
 use crate::work_error::{OpenFileError, WorkError, sqlite_message};
 
 /// A table of a write, and how the columns of its batches are stored.

@@ -24,8 +24,7 @@ use tidegate_sql::{PointQuery, TableLocation};
 pub(crate) use generated_columns::find_source_columns;
 pub(crate) use visibility::{MASK_PREFIX, TableVisibility, policy_names, unreadable_under_policy_error};
 
-use crate::files::DatabaseFiles;
-use crate::tables::{self, SqliteTable, TableKind, quote_identifier};
+use crate::tables::{self, DatabaseFiles, SqliteTable, TableKind, quote_identifier};
 use crate::work_error::WorkError;
 use visibility::{FilteredTable, TableShape, ViewDefinition, determine_visibility};
 

@@ -6,8 +6,9 @@ use tidegate_query::{Mask, RowFilter, RowValue, TableView, UNFIT_POLICY_HINT};
 use tidegate_sql::Comparator;
 
 use super::PolicyCaller;
-use crate::files::DatabaseFiles;
-use crate::tables::{SqliteTable, TableColumn, TableKind, policy_columns, quote_identifier, read_definition};
+use crate::tables::{
+    DatabaseFiles, SqliteTable, TableColumn, TableKind, policy_columns, quote_identifier, read_definition,
+};
 
 pub(crate) const MASK_PREFIX: &str = "tidegate_mask_";
 

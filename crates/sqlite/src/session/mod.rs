@@ -1,7 +1,6 @@
 //! A connection. Each piece of work runs in its own read transaction and so reads one snapshot of the files, and can be
 //! cancelled.
 
-mod authorizer;
 mod functions;
 mod open;
 
@@ -18,12 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use functions::{SERIES, SERIES_ARGUMENT, SERIES_ARGUMENTS};
 
-use crate::files::{DatabaseFiles, FileVersion, SqliteOptions};
 use crate::policy_views::{PolicyCaller, PolicyViewCache, PolicyViews, TableKey, TableVisibility, redact_plan};
-use crate::tables::{SqliteTable, list_names, quote_identifier};
+use crate::tables::{DatabaseFiles, FileVersion, SqliteOptions, SqliteTable, list_names, quote_identifier};
 use crate::work_error::{WorkError, sqlite_message};
-use authorizer::Authorizer;
-use open::{CurrentWork, SqliteConnection, is_not_empty, read_schema};
+use open::{Authorizer, CurrentWork, SqliteConnection, is_not_empty, read_schema};
 
 /// A connection that is opened on first use, and again after its files were replaced.
 pub(crate) struct SqliteSession {

@@ -13,9 +13,8 @@ use procfs::net::{TcpNetEntries, TcpState, UdpNetEntries, UdpState};
 use procfs::process::FDTarget;
 use procfs::{FromBufReadSI, current_system_info};
 
-use super::row_writer::{ColumnReader, RowWriter, is_needed};
 use super::users::UserNames;
-use super::{RowCallback, SystemPaths, unreadable};
+use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, is_needed, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use procfs::DiskStat;
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{RowCallback, SystemPaths, read_flag, read_small, read_value, unreadable};
+use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, read_flag, read_small, read_value, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};

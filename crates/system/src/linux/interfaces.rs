@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{RowCallback, SystemPaths, read_small, read_value, unreadable};
+use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, read_small, read_value, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};

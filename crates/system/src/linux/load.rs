@@ -9,8 +9,7 @@ use procfs::{
     PressureRecord,
 };
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{KernelClock, RowCallback, unreadable};
+use super::{ColumnReader, KernelClock, RowCallback, RowWriter, unreadable};
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::{CpuSampler, CpuUsage, ProcessKey};
 use crate::description::SystemValue;

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use procfs::{Current as _, Meminfo};
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{RowCallback, percentage, unreadable};
+use super::{ColumnReader, RowCallback, RowWriter, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
 

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use procfs::process::MountInfo;
 use rustix::fs::{StatVfs, statvfs};
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{RowCallback, percentage, unreadable};
+use super::{ColumnReader, RowCallback, RowWriter, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};

@@ -10,10 +10,9 @@ use procfs::process::{Io, ProcState, Process, Stat, StatFlags, Status};
 use procfs::{Current as _, Meminfo};
 use rustix::fs::{Dir, DirEntry};
 
-use super::row_writer::{ColumnReader, RowWriter};
 use super::services::service_of_process;
 use super::users::UserNames;
-use super::{KernelClock, RowCallback, SystemPaths, percentage, unreadable};
+use super::{ColumnReader, KernelClock, RowCallback, RowWriter, SystemPaths, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::{CpuSampler, CpuUsage};
 use crate::description::SystemValue;

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use procfs::process::Process;
 use procfs::{ProcessCGroup, ProcessCGroups};
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{KernelClock, RowCallback, SystemPaths, read_small, read_value};
+use super::{ColumnReader, KernelClock, RowCallback, RowWriter, SystemPaths, read_small, read_value};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};

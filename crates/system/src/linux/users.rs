@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use super::row_writer::{ColumnReader, RowWriter};
-use super::{RowCallback, SystemPaths, unreadable};
+use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, unreadable};
 use crate::catalog::SystemTable;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
 

@@ -5,8 +5,7 @@ use super::source::{RecordCounter, ResourceColumns, SourceColumns, attributes_js
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, decode_message};
 use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;
-use crate::rows::{Cell, RowBudget, TableRows};
-use crate::tables::{TableBatches, TelemetryTable};
+use crate::tables::{Cell, RowBudget, TableBatches, TableRows, TelemetryTable};
 use crate::text::{identifier, nanoseconds};
 
 /// The rows of an `ExportLogsServiceRequest`, the body of `/v1/logs`.

@@ -12,8 +12,7 @@ use super::source::{
 use super::{OtlpEncoding, check_items, decode_message, enumeration};
 use crate::error::{FormatError, RecordError, cut_text};
 use crate::limits::TelemetryLimits;
-use crate::rows::{Cell, RowBudget, TableRows};
-use crate::tables::{TableBatches, TelemetryTable};
+use crate::tables::{Cell, RowBudget, TableBatches, TableRows, TelemetryTable};
 use crate::text::{count, nanoseconds, time_text, write_double};
 
 /// The longest name of a metric that a reason contains, in bytes.

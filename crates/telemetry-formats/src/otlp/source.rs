@@ -8,8 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::messages::{AnyValue, InstrumentationScope, KeyValue, Resource, Value};
 use crate::error::{FormatError, RecordError, RejectedRecords, cut_text};
 use crate::limits::TelemetryLimits;
-use crate::rows::{Cell, RowBudget, TableRows};
-use crate::tables::{TableBatch, TableBatches};
+use crate::tables::{Cell, RowBudget, TableBatch, TableBatches, TableRows};
 use crate::text::{write_double, write_string};
 
 const SERVICE_NAME: &str = "service.name";

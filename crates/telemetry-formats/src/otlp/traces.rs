@@ -10,8 +10,7 @@ use super::source::{
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, check_items, decode_message, enumeration};
 use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;
-use crate::rows::{Cell, RowBudget, TableRows};
-use crate::tables::{TableBatches, TelemetryTable};
+use crate::tables::{Cell, RowBudget, TableBatches, TableRows, TelemetryTable};
 use crate::text::{identifier, nanoseconds, time_text, write_string};
 
 /// The names of `SpanKind`, by their numbers.

@@ -8,8 +8,7 @@ use super::RemoteWriteRows;
 use super::messages::{MetadataV2, Sample};
 use crate::error::{FormatError, RecordError, RejectedRecords, cut_text};
 use crate::limits::TelemetryLimits;
-use crate::rows::{Cell, RowBudget, TableRows};
-use crate::tables::{TableBatches, TelemetryTable};
+use crate::tables::{Cell, RowBudget, TableBatches, TableRows, TelemetryTable};
 use crate::text::write_string;
 
 /// The label with the name of the metric.
