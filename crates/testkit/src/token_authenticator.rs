@@ -1,15 +1,16 @@
-//! A clock that tests advance, and an authenticator with it.
+//! A clock that tests advance, an authenticator with it, and one that accepts one key until a test revokes it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use tidegate_auth::{
     AuthenticatorOptions, Clock, CredentialAuthenticator, Role, TokenAlgorithm, TokenKey, TokenOptions,
 };
-use tidegate_core::{AllowedNames, AuthenticationError, Authenticator, Credentials, Grants, Principal};
+use tidegate_core::{AllowedNames, AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 
 /// The initial time of tests, in seconds since 1970.
 pub const NOW: i64 = 2_000_000_000;
@@ -86,4 +87,39 @@ pub fn token_authenticator_with(tokens: TokenOptions) -> CredentialAuthenticator
         ..AuthenticatorOptions::default()
     })
     .unwrap()
+}
+
+/// Accepts the bearer token `key`, until it is revoked.
+#[derive(Default)]
+pub struct RevocableKey {
+    /// Whether the key is revoked.
+    pub is_revoked: AtomicBool,
+    /// The generation of its principals.
+    pub generation: AtomicU64,
+    /// The version of the authenticator whose principals are still valid.
+    pub version: AtomicU64,
+}
+
+#[async_trait]
+impl Authenticator for RevocableKey {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        let bearer = credentials.bearer.ok_or(AuthenticationError::Missing)?;
+        if bearer != "key" || self.is_revoked.load(Ordering::SeqCst) {
+            return Err(AuthenticationError::Invalid);
+        }
+        let principal = Principal::new("ann", AuthMethod::Key, Arc::new(Grants::everything()));
+        Ok(Arc::new(Principal { generation: self.generation.load(Ordering::SeqCst), ..principal }))
+    }
+
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
+    }
+
+    fn is_still_valid(&self, principal: &Principal) -> bool {
+        self.version.load(Ordering::SeqCst) == principal.authenticator_version
+    }
+
+    fn enforces_authentication(&self) -> bool {
+        true
+    }
 }

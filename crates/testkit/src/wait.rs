@@ -1,4 +1,5 @@
-//! Waiting in tests: for a condition or for a future, and never without a time limit.
+//! Waiting in tests: for a condition or for a future, and never without a time limit; and time in tests with a paused clock
+//! (`start_paused = true`), which passes only while every task waits.
 
 use std::future::Future;
 use std::time::Duration;
@@ -22,4 +23,14 @@ pub async fn wait_until<F: Future<Output = bool>>(subject: &str, mut condition: 
         }
     })
     .await;
+}
+
+/// Lets `time` pass. Other tasks run until they wait, in the order of their timers.
+pub async fn pass_time(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+/// Runs all other tasks until they wait.
+pub async fn settle() {
+    pass_time(Duration::from_millis(1)).await;
 }

@@ -8,7 +8,7 @@ use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
 use tidegate_testkit::host::Host;
-use tidegate_testkit::paused_clock::{pass_time, settle};
+use tidegate_testkit::wait::{pass_time, settle};
 
 /// A call of `script` with `id`, begun on a task of its own.
 fn begin(client: &Arc<Client>, id: Value, steps: Value) -> tokio::task::JoinHandle<String> {

@@ -11,10 +11,9 @@ use tidegate_mcp::{ListenStream, Revision, RpcAnswer};
 use tokio::time::timeout;
 
 use crate::client::{Client, request};
-use tidegate_testkit::host::Host;
-use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::host::{Host, WatchedResources};
 use tidegate_testkit::schema::{check_notification, check_response};
-use tidegate_testkit::watched_resources::WatchedResources;
+use tidegate_testkit::wait::pass_time;
 
 const MODERN: Revision = Revision::V2026_07_28;
 

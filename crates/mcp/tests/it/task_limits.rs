@@ -10,7 +10,7 @@ use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
 
 use crate::client::Client;
 use tidegate_testkit::host::Host;
-use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::wait::pass_time;
 
 fn client() -> Client {
     let relying = handler_fn(|call| async move {

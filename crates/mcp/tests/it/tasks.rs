@@ -14,8 +14,8 @@ use tidegate_runtime::{Answer, Registry, Snapshot, SnapshotBuilder, Tool, event:
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Client, bytes, request};
-use tidegate_testkit::paused_clock::pass_time;
 use tidegate_testkit::schema::check_notification;
+use tidegate_testkit::wait::pass_time;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 

@@ -34,8 +34,8 @@ use tidegate_transport::stdio::{self, StdioOptions};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
+use tidegate_testkit::connections::{PipeEnds, Reader, ServerTask, Writer};
 use tidegate_testkit::host::Host;
-use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
 use tidegate_testkit::wait::within_timeout;
 
 /// The transport between bridge and server.

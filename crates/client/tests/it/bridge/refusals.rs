@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use super::scripted::{ScriptedServer, response};
 use super::server::Server;
 use super::{BridgeTransport, Client, handshake};
-use tidegate_testkit::revocable_key::RevocableKey;
+use tidegate_testkit::token_authenticator::RevocableKey;
 use tidegate_transport::http::HttpOptions;
 
 /// The error message of an answer after the address of its server.

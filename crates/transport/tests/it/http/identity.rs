@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tidegate_mcp::Revision;
 use tidegate_runtime::{Answer, SnapshotBuilder, Tool, handler_fn};
-use tidegate_testkit::revocable_key::RevocableKey;
+use tidegate_testkit::token_authenticator::RevocableKey;
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;

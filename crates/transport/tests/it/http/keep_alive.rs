@@ -9,7 +9,7 @@ use tidegate_transport::http::HttpOptions;
 
 use super::in_process::InProcessRouter;
 use super::request::Post;
-use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::wait::pass_time;
 
 /// Reads the stream to its end while the call is released after 50 s. Returns the number of comments before the response, and
 /// the text of the response.

@@ -11,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::wire::{Connection, SseEvent};
 use super::{Server, Session};
-use tidegate_testkit::host::entries;
+use tidegate_testkit::host::{WatchedResources, entries};
 use tidegate_testkit::schema::check_notification;
-use tidegate_testkit::watched_resources::WatchedResources;
 
 /// An open stream, after its first comment.
 async fn listen(server: &Server, session: &Session, headers: &[(&str, &str)]) -> Connection {

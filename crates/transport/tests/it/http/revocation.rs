@@ -20,8 +20,7 @@ use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::web_socket::Socket;
 use tidegate_testkit::message_checker::script;
-use tidegate_testkit::paused_clock::pass_time;
-use tidegate_testkit::wait::wait_until;
+use tidegate_testkit::wait::{pass_time, wait_until};
 
 /// Seconds within which an answer ends after its caller was revoked.
 const ENDS_WITHIN: u64 = 6;

@@ -10,8 +10,7 @@ use tidegate_transport::http::HttpOptions;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::{Server, Session, wire};
-use tidegate_testkit::paused_clock::pass_time;
-use tidegate_testkit::wait::wait_until;
+use tidegate_testkit::wait::{pass_time, wait_until};
 
 #[tokio::test]
 async fn a_session_is_opened_used_and_ended() {

@@ -11,8 +11,8 @@ use tidegate_transport::http::HttpOptions;
 
 use super::Server;
 use super::identity::revocable_key;
+use tidegate_testkit::host::WatchedResources;
 use tidegate_testkit::message_checker::{MessageChecker, error_summary, notification_summary};
-use tidegate_testkit::watched_resources::WatchedResources;
 
 /// A client whose requests share a connection.
 pub(super) trait SharedConnectionClient: Sized {

@@ -17,10 +17,9 @@ use super::identity::revocable_key;
 use super::in_process::InProcessRouter;
 use super::request::Post;
 use super::wire::Connection;
-use tidegate_testkit::paused_clock::settle;
+use tidegate_testkit::host::WatchedResources;
 use tidegate_testkit::schema::{check_notification, check_response};
-use tidegate_testkit::wait::wait_until;
-use tidegate_testkit::watched_resources::WatchedResources;
+use tidegate_testkit::wait::{settle, wait_until};
 
 const MODERN: Revision = Revision::V2026_07_28;
 

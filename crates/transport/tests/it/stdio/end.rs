@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::Pipe;
 use tidegate_testkit::host::Host;
 use tidegate_testkit::message_checker::text;
-use tidegate_testkit::paused_clock::{pass_time, settle};
+use tidegate_testkit::wait::{pass_time, settle};
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_run_at_the_end_of_input_are_answered() {

@@ -8,8 +8,8 @@ use tidegate_mcp::Revision;
 use tokio::io::AsyncWriteExt;
 
 use super::{Pipe, settle};
+use tidegate_testkit::host::WatchedResources;
 use tidegate_testkit::message_checker::{error_summary, notification_summary};
-use tidegate_testkit::watched_resources::WatchedResources;
 
 fn subscription_params(uris: &[&str]) -> Value {
     json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})

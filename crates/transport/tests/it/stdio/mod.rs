@@ -18,14 +18,14 @@ mod revisions;
 
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
-use tidegate_testkit::pipe::{PipeEnds, Reader, ServerTask, Writer};
+use tidegate_testkit::connections::{PipeEnds, Reader, ServerTask, Writer};
 use tidegate_transport::stdio::{StdioOptions, serve};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use tidegate_testkit::host::Host;
 use tidegate_testkit::message_checker::{MessageChecker, script};
-use tidegate_testkit::paused_clock::settle;
+use tidegate_testkit::wait::settle;
 
 /// A client and the server at the other end of its pipe.
 pub(super) struct Pipe {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures::future::join_all;
 use reqwest::Client;
 use serde_json::{Value, json};
-use tidegate_testkit::held_proxy::HeldProxy;
+use tidegate_testkit::connections::HeldProxy;
 use tidegate_testkit::wait::within_timeout;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};

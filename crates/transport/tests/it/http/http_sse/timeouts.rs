@@ -15,7 +15,7 @@ use tower::ServiceExt;
 
 use super::super::identity::revocable_key;
 use super::super::in_process::InProcessRouter;
-use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::wait::pass_time;
 
 /// Opens a stream and returns the URL to post to.
 async fn open(in_process_router: &InProcessRouter) -> (BodyDataStream, String) {

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use super::super::identity::revocable_key;
 use super::super::in_process::InProcessRouter;
 use super::Socket;
-use tidegate_testkit::paused_clock::pass_time;
+use tidegate_testkit::wait::pass_time;
 
 const PIPE_BYTES: usize = 64 * 1024;
 

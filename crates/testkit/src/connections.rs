@@ -1,13 +1,15 @@
-//! A TCP proxy in front of a server that tests make unreachable, slow and reachable again.
+//! Connections of tests: a TCP proxy in front of a server that tests make unreachable, slow and reachable again; standard input
+//! and output as a pipe in memory.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{BufReader, DuplexStream, ReadHalf, WriteHalf, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 /// A proxy that closes new connections at first. Dropping it ends it.
 pub struct HeldProxy {
@@ -74,4 +76,32 @@ async fn forward(mut client: TcpStream, server: SocketAddr, mut state: watch::Re
     let Ok(mut server) = TcpStream::connect(server).await else { return };
     // Either end may be gone.
     let _ = copy_bidirectional(&mut client, &mut server).await;
+}
+
+/// The capacity of the pipe, like that of operating systems.
+const PIPE_BYTES: usize = 64 * 1024;
+
+pub type Reader = ReadHalf<DuplexStream>;
+pub type Writer = WriteHalf<DuplexStream>;
+/// The task that serves the other end.
+pub type ServerTask = JoinHandle<std::io::Result<()>>;
+
+/// The client end of a pipe, and the task that serves the other end.
+pub struct PipeEnds {
+    pub writer: Writer,
+    pub reader: BufReader<Reader>,
+    pub served: ServerTask,
+    pub shutdown: CancellationToken,
+}
+
+impl PipeEnds {
+    /// A pipe whose other end `serve` serves.
+    pub fn new(serve: impl FnOnce(Reader, Writer, CancellationToken) -> ServerTask) -> Self {
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let (reader, writer) = tokio::io::split(theirs);
+        let shutdown = CancellationToken::new();
+        let served = serve(reader, writer, shutdown.clone());
+        let (reader, writer) = tokio::io::split(ours);
+        Self { writer, reader: BufReader::new(reader), served, shutdown }
+    }
 }
