@@ -17,8 +17,7 @@ use tokio::time::Instant;
 
 use crate::chain::{AuditOptions, ChainLink, WhenFull};
 use crate::line::{Record, RecordKind, Redaction, RefusedMessage};
-use crate::sink;
-use crate::sink::{AuditSink, FileSink, FileTail, LogHead, with_suffix};
+use crate::sink::{self, AuditSink, FileSink, FileTail, LogHead, with_suffix};
 use crate::writer::{LogWriter, WriterState};
 
 /// Writes a line for each call and each refused message.

@@ -18,8 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::chain::{AuditKey, AuditOptions, ChainLink, WhenFull, chain_line};
-use crate::line;
-use crate::line::{Record, RecordKind, RefusedMessage};
+use crate::line::{self, Record, RecordKind, RefusedMessage};
 use crate::sink::AuditSink;
 
 const LINES_AT_ONCE: usize = 256;

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tidegate_core::private_file;
-use tidegate_core::private_file::set_owner_only;
+use tidegate_core::private_file::{self, set_owner_only};
 use uuid::Uuid;
 
 use super::background::{discard_folder, retention_column};

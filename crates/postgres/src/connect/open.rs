@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -19,9 +21,6 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 #[cfg(unix)]
 use super::environment::socket_name;
-#[cfg(unix)]
-use tokio::net::UnixStream;
-
 use super::error::{AttemptError, ConnectError, ConnectErrorKind};
 use super::message_bound::{BoundedMessages, BoundedTls};
 use super::open_connection::{Canceller, OpenConnection};
