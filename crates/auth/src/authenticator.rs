@@ -13,9 +13,8 @@ use chrono::{DateTime, Utc};
 use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Principal};
 use tokio::sync::watch;
 
-use crate::certificate::{CertificateRule, CertificateRules};
+use crate::certificate::{CertificateRule, CertificateRules, ProxyOptions, TrustedProxies};
 use crate::key_file::{ApiKeys, KeyFile, KeyFileError};
-use crate::proxy::{ProxyOptions, TrustedProxies};
 use crate::roles::{Role, Roles};
 use crate::secret::{self, Clock};
 use crate::token::{TokenAuthenticator, TokenOptions, TokenOptionsError};

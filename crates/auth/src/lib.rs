@@ -13,17 +13,15 @@ mod certificate;
 mod development;
 mod key_file;
 mod provider;
-mod proxy;
 mod roles;
 mod secret;
 mod token;
 
 pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
 pub use caller_token_signer::{CallerTokenOptions, CallerTokenSigner};
-pub use certificate::{CertificateName, CertificateRule};
+pub use certificate::{CertificateName, CertificateRule, ProxyOptions, parse_trusted_network};
 pub use development::{DevelopmentKey, DevelopmentToken};
 pub use key_file::{KeyFile, KeyFileError, KeyState, KeyStatus, NewKey};
-pub use proxy::{ProxyOptions, parse_trusted_network};
 pub use roles::Role;
 pub use secret::{Clock, Secret};
 pub use token::{IntrospectionOptions, IssuerCheck, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError};

@@ -16,7 +16,7 @@ use arrow::datatypes::{
 use tidegate_core::Error;
 use uuid::Uuid;
 
-use super::table::ValueForm;
+use super::ValueForm;
 use crate::values::{DAYS_TO_EPOCH, MICROSECONDS_OF_DAY, MICROSECONDS_TO_EPOCH};
 
 /// The version of the binary form of `jsonb`, the byte before its text.

@@ -18,8 +18,8 @@ use tokio_postgres::error::{DbError, SqlState};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, CopyInSink};
 
+use super::TargetTable;
 use super::encode::{ColumnValues, is_fitting};
-use super::table::TargetTable;
 use crate::connect::OpenConnection;
 use crate::error::{internal_statement_error, statement_error};
 use crate::pool::{Lease, Pool, ROLLBACK_TIMEOUT};
