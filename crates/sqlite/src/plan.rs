@@ -470,7 +470,7 @@ fn line_and_column(sql: &str, offset: usize) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    //! Attempts to get out, with no parser and no policy in front of the engine.
+    // Attempts to get out, with no parser and no policy in front of the engine.
 
     use std::collections::BTreeSet;
     use std::path::PathBuf;
