@@ -1,25 +1,34 @@
 //! One stored result, which any number of readers can read while it is being written.
+//!
+//! For clients that request one block after the other, the next block is read ahead. A block is read whole and its hash is
+//! verified before its first byte is sent. Without reading ahead, such a client waits for both with each block, while the
+//! server waits for the client in between.
+//!
+//! A file that is too large for an answer is stored as a result, too: its rows are the bytes of the file, one piece per
+//! row, in order. So it has blocks, hashes, quotas and an owner like any other result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, AsArray, BinaryArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use futures::stream::BoxStream;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt, future};
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
-use tokio::sync::watch;
+use tidegate_core::{CallerIdentity, Error, ErrorKind};
+use tidegate_runtime::Job;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::task::JoinHandle;
 
 use crate::block::{ResultBlock, sha256_hex};
 use crate::folder::{self, RecoveredResult, ResultFiles};
-use crate::link_holders::LinkHolders;
-use crate::manifest::{BlockMetadata, ResultHeader};
-use crate::read_ahead::ReadAhead;
-use crate::result_signer::now_ms;
+use crate::links::{LinkHolders, now_ms};
+use crate::manifest::{BlockMetadata, FileDescription, ResultHeader};
+use crate::result_store::{CacheKey, ResultStore};
+use crate::result_writer::{NewResult, ResultWriter, StoredColumns};
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +98,7 @@ pub struct StoredResult {
     /// The space reserved for the block that is being written.
     reserved_bytes: AtomicU64,
     is_damaged: AtomicBool,
-    pub(crate) read_ahead: ReadAhead,
+    read_ahead: ReadAhead,
 }
 
 impl StoredResult {
@@ -284,5 +293,202 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => Err(std::io::Error::other(error)),
+    }
+}
+
+/// The maximum number of blocks that are held ahead, over all results.
+const BLOCKS_MAX: usize = 4;
+/// A block that is not requested within this time is dropped.
+const HOLD_TIME_MAX: Duration = Duration::from_secs(2);
+
+static PERMITS: Semaphore = Semaphore::const_new(BLOCKS_MAX);
+
+/// The position of the clients of one result, and at most one block beyond it.
+#[derive(Debug, Default)]
+struct ReadAhead(Mutex<Position>);
+
+#[derive(Debug, Default)]
+struct Position {
+    last: Option<usize>,
+    /// The highest block that was requested since block 0.
+    highest: usize,
+    block: Option<BlockAhead>,
+    count: u64,
+}
+
+#[derive(Debug)]
+struct BlockAhead {
+    index: usize,
+    /// Distinguishes it from other blocks ahead.
+    number: u64,
+    reading: JoinHandle<Result<ResultBlock, Error>>,
+    _permit: SemaphorePermit<'static>,
+}
+
+impl ReadAhead {
+    /// Notes that the block `index` is requested. Returns the block if it was read ahead, and whether the next one
+    /// should be.
+    fn advance(&self, index: usize) -> (Option<BlockAhead>, bool) {
+        let mut position = self.0.lock();
+        let is_next = position.last.is_some_and(|last| last + 1 == index);
+        position.last = Some(index);
+        position.highest = if index == 0 { 0 } else { position.highest.max(index) };
+        let ahead = position.block.take_if(|block| block.index == index);
+        // Other clients may have requested the following blocks already.
+        (ahead, is_next && position.highest == index && position.block.is_none())
+    }
+
+    fn hold(
+        &self,
+        index: usize,
+        reading: JoinHandle<Result<ResultBlock, Error>>,
+        permit: SemaphorePermit<'static>,
+    ) -> u64 {
+        let mut position = self.0.lock();
+        position.count += 1;
+        let number = position.count;
+        position.block = Some(BlockAhead { index, number, reading, _permit: permit });
+        number
+    }
+
+    fn release(&self, number: u64) {
+        self.0.lock().block.take_if(|block| block.number == number);
+    }
+}
+
+impl StoredResult {
+    /// As [`StoredResult::block`], for a client that requests one block after the other: while it receives this one,
+    /// the next one is read.
+    ///
+    /// # Errors
+    /// As [`StoredResult::block`].
+    pub async fn block_of_sequence(self: &Arc<Self>, index: usize) -> Result<ResultBlock, Error> {
+        let (ahead, is_sequence) = self.read_ahead.advance(index);
+        let ready = match ahead {
+            Some(ahead) => ahead.reading.await.ok().and_then(Result::ok),
+            None => None,
+        };
+        let block = match ready {
+            Some(block) => block,
+            None => self.block(index).await?,
+        };
+        if is_sequence {
+            self.read_block_ahead(index + 1);
+        }
+        Ok(block)
+    }
+
+    fn read_block_ahead(self: &Arc<Self>, index: usize) {
+        if self.progress.borrow().blocks.len() <= index {
+            return;
+        }
+        let Ok(permit) = PERMITS.try_acquire() else { return };
+        let result = self.clone();
+        let reading = tokio::spawn(async move { result.block(index).await });
+        let number = self.read_ahead.hold(index, reading, permit);
+        let result = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(HOLD_TIME_MAX).await;
+            if let Some(result) = result.upgrade() {
+                result.read_ahead.release(number);
+            }
+        });
+    }
+}
+
+/// The size of each piece except the last, in bytes.
+pub const FILE_PIECE_BYTES: usize = 64 * 1024;
+
+impl ResultStore {
+    /// Begins a result for the bytes of `file`, written by `job`. If `state` identifies the current version of the
+    /// file, [`ResultStore::find_file`] finds the result from now on.
+    ///
+    /// # Errors
+    /// As [`ResultStore::begin`].
+    pub async fn begin_file(
+        self: &Arc<Self>,
+        file: FileDescription,
+        state: Option<&str>,
+        job: &Job,
+    ) -> Result<ResultWriter, Error> {
+        let key = state.map(|state| file_cache_key(&file, state, job));
+        let schema = Arc::new(Schema::new(vec![Field::new("bytes", DataType::Binary, false)]));
+        let new_result = NewResult { file: Some(&file), ..NewResult::new(job, "") };
+        let writer = self.begin(new_result, StoredColumns::unchanged(schema)).await?;
+        if let Some(key) = key {
+            self.cache_answer(key, writer.result().header().id);
+        }
+        Ok(writer)
+    }
+
+    /// The result with the bytes of `file` in the version `state`, if the caller of `job` has one that is complete or
+    /// being written.
+    pub fn find_file(&self, file: &FileDescription, state: &str, job: &Job) -> Option<Arc<StoredResult>> {
+        let id = *self.answers.lock().get(&file_cache_key(file, state, job))?;
+        let result = self.get(id, job.caller()).ok()?;
+        (result.end().is_none() || result.is_complete()).then_some(result)
+    }
+}
+
+fn file_cache_key(file: &FileDescription, state: &str, job: &Job) -> CacheKey {
+    let owner = serde_json::to_string(&CallerIdentity::from_caller(job.caller())).unwrap_or_default();
+    let description = serde_json::to_string(file).unwrap_or_default();
+    let generation = job.principal().generation.to_string();
+    CacheKey::from_parts(&["file", &owner, &generation, job.target().name(), &description, state])
+}
+
+impl StoredResult {
+    /// The file that the result contains; `None` for rows of a query.
+    pub fn file(&self) -> Option<&FileDescription> {
+        self.header().file.as_ref()
+    }
+
+    /// The number of bytes of the file that are stored.
+    pub fn stored_file_bytes(&self) -> u64 {
+        let bytes = self.file().map_or(0, |file| file.bytes);
+        self.progress().rows().saturating_mul(FILE_PIECE_BYTES as u64).min(bytes)
+    }
+
+    /// Streams the bytes of the file in pieces, and waits for pieces that are still being written. The stream ends
+    /// where the result ends, complete or not.
+    pub fn stream_file_bytes(self: &Arc<Self>) -> BoxStream<'static, Result<Bytes, Error>> {
+        let pieces = self.rows_from(0).map(|batch| match batch.and_then(|batch| row_pieces(&batch)) {
+            Ok(pieces) => stream::iter(pieces.into_iter().map(Ok)).boxed(),
+            Err(error) => stream::once(future::ready(Err(error))).boxed(),
+        });
+        pieces.flatten().boxed()
+    }
+}
+
+/// Converts `pieces` into rows. All pieces but the last have [`FILE_PIECE_BYTES`] bytes.
+pub fn pieces_to_rows(
+    schema: SchemaRef,
+    pieces: BoxStream<'static, Result<Bytes, Error>>,
+) -> BoxStream<'static, Result<RecordBatch, Error>> {
+    let row = move |piece: Bytes| {
+        let column: ArrayRef = Arc::new(BinaryArray::from_iter_values([piece]));
+        let row = RecordBatch::try_new(schema.clone(), vec![column]);
+        row.map_err(|error| Error::internal(format!("a piece of a file is no row: {error}")))
+    };
+    pieces.map(move |piece| piece.and_then(&row)).boxed()
+}
+
+fn row_pieces(batch: &RecordBatch) -> Result<Vec<Bytes>, Error> {
+    let column = batch.columns().first().and_then(|column| column.as_binary_opt::<i32>());
+    let column = column.ok_or_else(|| Error::internal("the block of a stored file holds no bytes"))?;
+    Ok(column.iter().flatten().map(Bytes::copy_from_slice).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blocks_in_sequence_are_followed() {
+        let read_ahead = ReadAhead::default();
+        let followed: Vec<usize> =
+            [0, 1, 2, 7, 8, 3, 4, 0, 1, 1, 2].into_iter().filter(|index| read_ahead.advance(*index).1).collect();
+        // After 3 and 4, clients have requested the next blocks already; block 0 begins another download.
+        assert_eq!(followed, [1, 2, 8, 1, 2]);
     }
 }

@@ -14,10 +14,10 @@ use tidegate_core::{Caller, CallerIdentity, Error, ErrorKind, LinkVerifier, Stor
 use tokio::task::AbortHandle;
 
 use crate::folder::{self, ProcessFolder};
+use crate::links::{Cursor, ResultSigner, expired_error, ms_since_1970, now_ms, to_ms};
 use crate::manifest::{ResultHeader, ResultId};
 use crate::quota::{self, StoreLimits, has_ended};
 use crate::result::{ResultEnd, StoredResult, run_blocking};
-use crate::result_signer::{Cursor, ResultSigner, expired_error, ms_since_1970, now_ms, to_ms};
 
 const LINK_LIFETIME: Duration = Duration::from_secs(5 * 60);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
