@@ -13,7 +13,6 @@ mod call_lifetime;
 mod call_permits;
 mod call_timer;
 mod call_usage;
-mod client_log;
 mod interaction;
 mod job_record;
 mod jobs;
@@ -33,9 +32,8 @@ use tokio::time::Instant;
 use self::call_lifetime::CallLifetime;
 use self::call_permits::CallPermits;
 use self::call_timer::CallTimer;
-use self::client_log::ClientLog;
 use self::job_record::JobRecord;
-use crate::event::{Event, EventDispatcher, QueryStep};
+use crate::event::{ClientLog, Event, EventDispatcher, QueryStep};
 use crate::limits::{PermitQueues, UsageCharges};
 
 pub(crate) use self::call::CallTerms;

@@ -1,21 +1,24 @@
 //! The complete list of events of the process.
 //!
-//! Log, metrics and the log messages for clients subscribe to this list. Nothing else counts or logs calls.
+//! Log, metrics and the log messages for clients subscribe to this list. Nothing else counts or logs calls. The messages
+//! for clients are the events of a call, for its own caller, at the level that the client requests. A message contains fixed
+//! text, numbers, and names that the caller used itself. It never contains arguments, SQL or the detail of an error.
 
-mod client_log;
-
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, LimitMeasure, MissingNodes, TransportKind};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tidegate_core::{Caller, Error, ErrorKind, LimitLevel, LimitMeasure, LogLevel, MissingNodes, TransportKind};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::job::Job;
-
-pub use self::client_log::ClientLogSubscriber;
+use crate::reply::ReplyNotification;
 
 /// An event of the process.
 #[derive(Debug, Clone, Copy)]
@@ -364,4 +367,188 @@ pub struct AuditStats {
     pub waiting: u64,
     /// Whether nothing can be written, so that calls wait and are refused.
     pub is_blocked: bool,
+}
+
+const CALL: &str = "call";
+const QUERY: &str = "query";
+
+/// Puts the events of a call into its reply as log messages.
+#[derive(Debug, Default)]
+pub struct ClientLogSubscriber;
+
+impl Subscriber for ClientLogSubscriber {
+    fn on_event(&self, event: Event<'_>) {
+        match event {
+            Event::CallStarted { job } => {
+                job.client_log.log(LogLevel::Debug, CALL, || json!({"message": "the call was accepted"}));
+            }
+            Event::CallWaiting { job } => {
+                job.client_log.log(
+                    LogLevel::Info,
+                    CALL,
+                    || json!({"message": "the call waits for other calls to end"}),
+                );
+            }
+            Event::CallEnded { job, outcome } => job.client_log.log(stage_level(job), CALL, || {
+                json!({
+                    "message": "the call ended", "outcome": outcome, "rows": job.usage().rows(),
+                    "bytes": job.usage().bytes(),
+                    "elapsed_ms": job.elapsed().as_millis() as u64,
+                })
+            }),
+            Event::QueryEnded { job, database, elapsed, rows } => job.client_log.log(LogLevel::Debug, QUERY, || {
+                let message =
+                    json!({"message": "the query ended", "rows": rows, "elapsed_ms": elapsed.as_millis() as u64});
+                with_database(message, job, database)
+            }),
+            Event::QueryStep { job, step } => log_step(job, step),
+            _ => {}
+        }
+    }
+}
+
+/// The level of the stages that each call has. A client that requests `info` wants them; libraries that request `debug`
+/// with each call, such as FastMCP, show their user what is above it.
+fn stage_level(job: &Job) -> LogLevel {
+    match job.request().log_level {
+        Some(LogLevel::Info) => LogLevel::Info,
+        _ => LogLevel::Debug,
+    }
+}
+
+fn log_step(job: &Job, step: QueryStep<'_>) {
+    match step {
+        QueryStep::Planning { database } => job.client_log.log(LogLevel::Debug, QUERY, || {
+            with_database(json!({"message": "the query is planned"}), job, database)
+        }),
+        QueryStep::Running { database } => job.client_log.log(stage_level(job), QUERY, || {
+            with_database(json!({"message": "the query runs"}), job, database)
+        }),
+        QueryStep::Cached => {
+            job.client_log.log(stage_level(job), QUERY, || json!({"message": "an earlier answer is still valid"}));
+        }
+        QueryStep::MemberRunning { member } => job.client_log.log(stage_level(job), QUERY, || {
+            with_names(json!({"message": "a member database is queried"}), job, "member", || member.into())
+        }),
+        QueryStep::Retried { reason } => job.client_log.log(LogLevel::Notice, QUERY, || {
+            json!({"message": "the query runs again", "reason": reason})
+        }),
+        QueryStep::Spilled { files, bytes } => job.client_log.log(LogLevel::Notice, QUERY, || {
+            json!({"message": "the query exceeded its memory and used temporary files", "files": files, "bytes": bytes})
+        }),
+        QueryStep::Storing { rows_max } => job.client_log.log(LogLevel::Notice, QUERY, || {
+            let mut message = json!({"message": "the rows do not fit into the answer and are stored"});
+            if let Some(rows_max) = rows_max {
+                message["rows_max"] = rows_max.into();
+            }
+            message
+        }),
+        QueryStep::NodesMissing { nodes } => job.client_log.log(LogLevel::Warning, QUERY, || {
+            let message = json!({"message": "the answer is partial: nodes are missing", "count": nodes.nodes.len()});
+            with_names(message, job, "nodes", || nodes.names().into())
+        }),
+        QueryStep::Truncated { rows } => job.client_log.log(LogLevel::Warning, QUERY, || {
+            json!({"message": "the answer is partial: more rows exist", "rows": rows})
+        }),
+    }
+}
+
+/// Adds names, unless the owner declared the query: its databases may be hidden from the caller.
+fn with_names(mut message: Value, job: &Job, key: &str, names: impl FnOnce() -> Value) -> Value {
+    if !job.databases().is_empty() {
+        message[key] = names();
+    }
+    message
+}
+
+/// Adds the database if the caller queries it with its own rights.
+fn with_database(mut message: Value, job: &Job, database: &str) -> Value {
+    if job.databases().contains(database) {
+        message["database"] = database.into();
+    }
+    message
+}
+
+/// The maximum number of messages that wait; further ones are left out and counted.
+const WAITING_MESSAGES_MAX: usize = 64;
+/// The maximum number of messages of a call.
+const MESSAGES_MAX: usize = 1_000;
+
+/// A bounded queue. Events must not wait for a slow client.
+#[derive(Debug, Default)]
+pub(crate) struct ClientLog {
+    /// The least severe level that the client requests.
+    level: Option<LogLevel>,
+    queue: Mutex<MessageQueue>,
+    added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct MessageQueue {
+    waiting: VecDeque<ReplyNotification>,
+    count: usize,
+    left_out: usize,
+}
+
+impl ClientLog {
+    pub(crate) fn new(level: Option<LogLevel>) -> Self {
+        Self { level, ..Self::default() }
+    }
+
+    /// Logs the message `data`, if the client requests messages of `level`.
+    pub(crate) fn log(&self, level: LogLevel, logger: &str, data: impl FnOnce() -> Value) {
+        if self.level.is_some_and(|least| level >= least) {
+            let logger = Some(logger.to_owned());
+            self.push(ReplyNotification::Log { level, logger, data: data() });
+        }
+    }
+
+    fn push(&self, message: ReplyNotification) {
+        let mut queue = self.queue.lock();
+        if queue.waiting.len() >= WAITING_MESSAGES_MAX || queue.count >= MESSAGES_MAX {
+            queue.left_out += 1;
+        } else {
+            queue.count += 1;
+            queue.waiting.push_back(message);
+        }
+        drop(queue);
+        self.added.notify_one();
+    }
+
+    /// The next message that waits, or else the number of those that were left out.
+    pub(crate) fn pop(&self) -> Option<ReplyNotification> {
+        let mut queue = self.queue.lock();
+        if let Some(message) = queue.waiting.pop_front() {
+            return Some(message);
+        }
+        let left_out = std::mem::take(&mut queue.left_out);
+        (left_out > 0).then(|| {
+            let data = json!({"message": "log messages were left out", "count": left_out});
+            ReplyNotification::Log { level: LogLevel::Warning, logger: Some("call".to_owned()), data }
+        })
+    }
+
+    /// Resolves when a message was added. Cancel-safe.
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_counts_what_it_leaves_out() {
+        let log = ClientLog::default();
+        let message =
+            |number: usize| ReplyNotification::Log { level: LogLevel::Info, logger: None, data: json!(number) };
+        (0..WAITING_MESSAGES_MAX + 3).for_each(|number| log.push(message(number)));
+        for number in 0..WAITING_MESSAGES_MAX {
+            assert_eq!(log.pop(), Some(message(number)));
+        }
+        let Some(ReplyNotification::Log { data, .. }) = log.pop() else { panic!("the count is missing") };
+        assert_eq!(data["count"], 3);
+        assert_eq!(log.pop(), None);
+    }
 }
