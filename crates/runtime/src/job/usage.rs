@@ -1,13 +1,16 @@
-//! What a call has used so far: counted for its status, and charged to the daily usage of its caller.
+//! What a call takes from the limits of its caller: what it has used so far, counted for its status and charged to the daily
+//! usage; and its run permits, which it holds while it runs, and releases while it waits for input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use tidegate_core::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call_timer::CallTimer;
-use crate::limits::{ReachedLimit, UsageAmount, UsageCharges};
+use super::lifetime::CallTimer;
+use crate::limits::{PermitQueues, ReachedLimit, RunPermits, UsageAmount, UsageCharges};
 
 const TIME_CHARGE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -90,5 +93,39 @@ impl TimeCharger<'_> {
 impl Drop for TimeCharger<'_> {
     fn drop(&mut self) {
         self.charge();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CallPermits {
+    /// `None` for a call on behalf of one that already holds permits.
+    queues: Option<PermitQueues>,
+    held: Mutex<Option<RunPermits>>,
+    acquire_lock: tokio::sync::Mutex<()>,
+}
+
+impl CallPermits {
+    pub(super) fn new(queues: Option<PermitQueues>) -> Self {
+        Self { queues, held: Mutex::default(), acquire_lock: tokio::sync::Mutex::default() }
+    }
+
+    pub(crate) fn are_needed(&self) -> bool {
+        self.queues.is_some()
+    }
+
+    /// Waits for the permits, unless the call needs none or holds them.
+    pub(crate) async fn acquire(&self) -> Result<(), Error> {
+        let Some(queues) = &self.queues else { return Ok(()) };
+        // If several input requests end at the same time, one of them acquires the permits for all.
+        let _turn = self.acquire_lock.lock().await;
+        if self.held.lock().is_none() {
+            let permits = queues.acquire().await?;
+            *self.held.lock() = Some(permits);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(&self) {
+        self.held.lock().take();
     }
 }
