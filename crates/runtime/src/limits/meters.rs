@@ -1,20 +1,32 @@
-//! All meters of a node, and the admission of requests and calls.
+//! All meters of a node, and the admission of requests and calls. A meter is the current usage of one principal, tenant, tool
+//! or node; the number of meters of a level is bounded.
 
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use governor::clock::Clock as GovernorClock;
+use governor::middleware::StateInformationMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
 use tidegate_core::{
     AuthMethod, CallLimits, CallTarget, Caller, CallerIdentity, DailyLimits, LevelLimits, LimitLevel, LimitMeasure,
     Limits, RateLimit,
 };
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::admission::{Admission, AdmissionGuard, PermitQueue, PermitQueues};
-use super::charges::{ReachedLimit, UsageCharges};
-use super::meter::UsageMeter;
-use super::meter_table::{MeterKey, MeterTable};
-use super::usage::{Calendar, DailyUsage};
-use super::usage_file::UsageRecord;
+use super::usage::{Calendar, DailyUsage, UsageAmount, UsageRecord};
+use super::{Admission, AdmissionGuard, PermitQueue, PermitQueues, ReachedLimit, UsageCharges};
 
 #[derive(Debug)]
 pub(crate) struct Meters {
@@ -255,4 +267,283 @@ fn permit_queues(applied: &[AppliedLimit]) -> PermitQueues {
         false => Some(PermitQueue::Run(applied.meter.slots.resize(applied.limits.running_calls_max?))),
     });
     PermitQueues(queues.collect())
+}
+
+/// The number of meters from which on idle ones are removed.
+const SWEEP_THRESHOLD: usize = 1_024;
+/// The maximum number of keys with a meter of their own; all others share one meter.
+const METERS_MAX: usize = 65_536;
+/// The maximum number of keys without a meter whose daily usage is stored.
+const EVICTED_MAX: usize = 65_536;
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What one meter measures. Tools are registered ones, so callers cannot fill the table with other names.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) enum MeterKey {
+    Principal(CallerIdentity),
+    Tenant(String),
+    /// All callers of a tool together.
+    Tool(String),
+    ToolTenant {
+        tool: String,
+        tenant: String,
+    },
+    ToolPrincipal {
+        tool: String,
+        owner: CallerIdentity,
+    },
+}
+
+/// A key in the usage file. It is hashed, so that the file does not reveal the callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct MeterKeyHash(#[serde(with = "uuid::serde::simple")] Uuid);
+
+impl MeterKey {
+    fn hash(&self) -> MeterKeyHash {
+        let text = match self {
+            Self::Principal(owner) => owner.to_text(),
+            Self::Tenant(name) | Self::Tool(name) => name.clone(),
+            Self::ToolTenant { tool, tenant } => json!(["tenant", tool, tenant]).to_string(),
+            Self::ToolPrincipal { tool, owner } => json!(["principal", tool, owner]).to_string(),
+        };
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&Sha256::digest(text)[..16]);
+        MeterKeyHash(Uuid::from_bytes(bytes))
+    }
+}
+
+#[derive(Debug, Default)]
+struct MeterTable {
+    state: Mutex<MeterTableState>,
+    overflow_meter: Arc<UsageMeter>,
+}
+
+#[derive(Debug, Default)]
+struct MeterTableState {
+    meters: HashMap<MeterKey, Arc<UsageMeter>>,
+    /// The usage of keys that are not in `meters`.
+    evicted: HashMap<MeterKeyHash, DailyUsage>,
+    /// The number of meters from which on they are swept again.
+    sweep_from: usize,
+    swept_at: Option<Instant>,
+}
+
+impl MeterTable {
+    /// The meter of `key`; `day` is today.
+    pub(super) fn get_or_insert(&self, key: MeterKey, day: u64) -> Arc<UsageMeter> {
+        let mut state = self.state.lock();
+        if let Some(meter) = state.meters.get(&key) {
+            return meter.clone();
+        }
+        if state.meters.len() >= state.sweep_from.max(SWEEP_THRESHOLD) {
+            state.sweep(day);
+        }
+        if state.meters.len() >= METERS_MAX {
+            return self.overflow_meter.clone();
+        }
+        let usage = match state.evicted.is_empty() {
+            true => DailyUsage::default(),
+            false => state.evicted.remove(&key.hash()).unwrap_or_default(),
+        };
+        let meter = Arc::new(UsageMeter::with_usage(usage));
+        state.meters.insert(key, meter.clone());
+        meter
+    }
+
+    fn usage_on(&self, day: u64) -> BTreeMap<MeterKeyHash, UsageAmount> {
+        let state = self.state.lock();
+        let metered = state.meters.iter().map(|(key, meter)| (key, meter.usage_on(day)));
+        let metered = metered.filter(|(_, amount)| *amount != UsageAmount::default());
+        let metered = metered.map(|(key, amount)| (key.hash(), amount));
+        let evicted = state.evicted.iter().map(|(hash, usage)| (*hash, usage.on_day(day)));
+        evicted.filter(|(_, amount)| *amount != UsageAmount::default()).chain(metered).collect()
+    }
+
+    /// Restores the usage of `day`. Must run before the first meter is requested.
+    pub(super) fn restore(&self, day: u64, amounts: BTreeMap<MeterKeyHash, UsageAmount>) {
+        let usages = amounts.into_iter().map(|(hash, amount)| (hash, DailyUsage::new(day, amount)));
+        self.state.lock().evicted.extend(usages.take(EVICTED_MAX));
+    }
+}
+
+impl MeterTableState {
+    /// Removes idle meters and stores their usage of `day`, which is today.
+    fn sweep(&mut self, day: u64) {
+        if self.swept_at.is_some_and(|then| then.elapsed() < SWEEP_INTERVAL) && self.sweep_from >= METERS_MAX {
+            return;
+        }
+        let Self { meters, evicted, .. } = self;
+        evicted.retain(|_, usage| usage.on_day(day) != UsageAmount::default());
+        meters.retain(|key, meter| {
+            // A meter that is referenced elsewhere can be used at any time. No new reference can arise while the table
+            // is locked.
+            if Arc::strong_count(meter) > 1 || !meter.is_idle() {
+                return true;
+            }
+            let amount = meter.usage_on(day);
+            if amount != UsageAmount::default() {
+                if evicted.len() >= EVICTED_MAX {
+                    return true;
+                }
+                evicted.insert(key.hash(), DailyUsage::new(day, amount));
+            }
+            false
+        });
+        self.sweep_from = (2 * self.meters.len()).clamp(SWEEP_THRESHOLD, METERS_MAX);
+        self.swept_at = Some(Instant::now());
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct UsageMeter {
+    rate: RateMeter,
+    slots: ResizableSemaphore,
+    open_calls: AtomicUsize,
+    usage: Mutex<DailyUsage>,
+}
+
+/// One call that runs or waits. Dropping this ends it.
+#[derive(Debug)]
+pub(super) struct OpenCallPermit(Arc<UsageMeter>);
+
+impl UsageMeter {
+    fn with_usage(usage: DailyUsage) -> Self {
+        Self { usage: Mutex::new(usage), ..Self::default() }
+    }
+
+    /// Counts one more open call, unless `open_max` calls are open.
+    pub(super) fn try_open_call(self: &Arc<Self>, open_max: usize) -> Option<OpenCallPermit> {
+        let increment = |open: usize| (open < open_max).then_some(open + 1);
+        self.open_calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).ok()?;
+        Some(OpenCallPermit(self.clone()))
+    }
+
+    /// Adds what a call used on `day` and returns the total of that day.
+    pub(super) fn charge(&self, day: u64, more: UsageAmount) -> UsageAmount {
+        let mut usage = self.usage.lock();
+        usage.add(day, more);
+        usage.on_day(day)
+    }
+
+    fn usage_on(&self, day: u64) -> UsageAmount {
+        self.usage.lock().on_day(day)
+    }
+
+    pub(super) fn restore(&self, usage: DailyUsage) {
+        *self.usage.lock() = usage;
+    }
+
+    /// Whether removal changes only the daily usage. The caller makes sure that no one obtains the meter meanwhile.
+    fn is_idle(&self) -> bool {
+        self.open_calls.load(Ordering::Acquire) == 0 && self.slots.is_idle() && self.rate.is_idle()
+    }
+}
+
+impl Drop for OpenCallPermit {
+    fn drop(&mut self) {
+        self.0.open_calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The run permits of one meter, given out in the order of requests.
+#[derive(Debug)]
+struct ResizableSemaphore {
+    semaphore: Arc<Semaphore>,
+    /// The number of permits, including those that are held.
+    permit_count: Mutex<usize>,
+}
+
+impl Default for ResizableSemaphore {
+    fn default() -> Self {
+        Self { semaphore: Arc::new(Semaphore::new(0)), permit_count: Mutex::new(0) }
+    }
+}
+
+impl ResizableSemaphore {
+    /// Whether no permit is held or waited for.
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.semaphore) == 1
+    }
+
+    /// Sets the number of permits. Of surplus permits, held ones are removed in a later call of this function.
+    fn resize(&self, count: usize) -> Arc<Semaphore> {
+        let target = count.min(Semaphore::MAX_PERMITS);
+        let mut current = self.permit_count.lock();
+        if target > *current {
+            self.semaphore.add_permits(target - *current);
+            *current = target;
+        } else if target < *current {
+            *current -= self.semaphore.forget_permits(*current - target);
+        }
+        self.semaphore.clone()
+    }
+}
+
+type GovernorLimiter = RateLimiter<NotKeyed, InMemoryState, ElapsedClock, StateInformationMiddleware>;
+
+/// The requests of one meter. Without a rate it measures nothing.
+#[derive(Debug, Default)]
+struct RateMeter(Mutex<Option<ActiveRate>>);
+
+#[derive(Debug)]
+struct ActiveRate {
+    rate: RateLimit,
+    limiter: GovernorLimiter,
+    clock: ElapsedClock,
+    last_request: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ElapsedClock(Instant);
+
+impl GovernorClock for ElapsedClock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        self.0.elapsed().into()
+    }
+}
+
+impl RateMeter {
+    /// Counts one more request. The error is the time until `rate` admits it.
+    fn admit(&self, rate: RateLimit) -> Result<(), Duration> {
+        let mut state = self.0.lock();
+        let active = match &mut *state {
+            Some(active) if active.rate == rate => active,
+            other => other.insert(ActiveRate::carry_over(other.as_ref(), rate)),
+        };
+        active.last_request = Instant::now();
+        active.limiter.check().map(drop).map_err(|not_yet| not_yet.wait_time_from(active.clock.now()))
+    }
+
+    /// Whether the meter can be removed without changing anything: a whole burst is available again.
+    fn is_idle(&self) -> bool {
+        self.0.lock().as_ref().is_none_or(ActiveRate::is_idle)
+    }
+}
+
+impl ActiveRate {
+    /// Continues `before`: a caller that alternates between roles with two rates must not get a full burst each time.
+    fn carry_over(before: Option<&Self>, rate: RateLimit) -> Self {
+        // A period that is not zero is always a valid quota.
+        let quota = Quota::with_period(rate.period()).unwrap_or(Quota::per_second(rate.burst()));
+        let now = Instant::now();
+        let clock = ElapsedClock(now);
+        let limiter = RateLimiter::direct_with_clock(quota.allow_burst(rate.burst()), clock).with_middleware();
+        let new = Self { rate, limiter, clock, last_request: now };
+        if let Some(before) = before.filter(|before| !before.is_idle()) {
+            let left = before.limiter.check().map_or(0, |state| state.remaining_burst_capacity());
+            if let Some(used) = NonZeroU32::new(rate.burst().get().saturating_sub(left)) {
+                // At most a burst, so that the limiter has room for them.
+                let _ = new.limiter.check_n(used);
+            }
+        }
+        new
+    }
+
+    fn is_idle(&self) -> bool {
+        let full_after = self.rate.period().saturating_mul(self.rate.burst().get());
+        self.last_request.elapsed() >= full_after
+    }
 }

@@ -1,12 +1,18 @@
-//! The daily usage of calls, and the end of the day.
+//! The daily usage of calls, the end of the day, and the file with today's usage, so that daily limits survive a restart.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::{DailyLimits, LimitMeasure};
+
+use super::meters::MeterKeyHash;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -104,5 +110,45 @@ impl Calendar {
 impl fmt::Debug for Calendar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Calendar({})", self.day())
+    }
+}
+
+/// The maximum size of the file. Three levels with the maximum number of keys, at a hundred bytes each, need less.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The usage of one day: the contents of the file.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UsageRecord {
+    pub(super) day: u64,
+    pub(super) principals: BTreeMap<MeterKeyHash, UsageAmount>,
+    pub(super) tenants: BTreeMap<MeterKeyHash, UsageAmount>,
+    pub(super) tools: BTreeMap<MeterKeyHash, UsageAmount>,
+    pub(super) node: UsageAmount,
+}
+
+impl UsageRecord {
+    pub(super) fn read(file: &Path) -> io::Result<Option<Self>> {
+        let metadata = match fs::metadata(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            metadata => metadata?,
+        };
+        if metadata.len() > FILE_BYTES_MAX {
+            return Err(io::Error::other("the file is too large to be a usage file"));
+        }
+        Ok(Some(serde_json::from_slice(&fs::read(file)?)?))
+    }
+
+    pub(super) fn write(&self, file: &Path) -> io::Result<()> {
+        let mut name = file.as_os_str().to_owned();
+        name.push(".new");
+        let new = Path::new(&name);
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut output = OpenOptions::new().write(true).create(true).truncate(true).open(new)?;
+        output.write_all(&serde_json::to_vec(self)?)?;
+        output.sync_all()?;
+        fs::rename(new, file)
     }
 }
