@@ -13,9 +13,7 @@
 //! 7. run: the handler runs, and its answer is sent, while the run time is charged.
 //! 8. end: what the call holds is released, and the audit line is written; only then the client receives the end.
 
-mod current_snapshot;
 mod execution;
-mod route;
 mod transport_switches;
 mod watches;
 
@@ -24,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::ArcSwap;
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tidegate_core::{CallTarget, Caller, Error, ErrorKind, LimitLevel, Limits, WriteRows};
@@ -32,12 +31,8 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use self::current_snapshot::CurrentSnapshot;
-use self::execution::Execution;
-use self::route::{Route, route};
-pub use self::transport_switches::{TransportGroup, TransportState, TransportSwitches};
+use self::execution::{Execution, Route, route};
 use self::watches::WatchManager;
-pub use self::watches::{ChangeListener, WatchEvent};
 use crate::event::{Event, EventDispatcher};
 use crate::handler::panic_to_error;
 use crate::job::{Call, CallTerms, Job, Jobs};
@@ -47,6 +42,9 @@ use crate::resource::{Resource, ResourceLister};
 use crate::sessions::Sessions;
 use crate::snapshot::Snapshot;
 use crate::tool::RequestBodyTypes;
+
+pub use self::transport_switches::{TransportGroup, TransportState, TransportSwitches};
+pub use self::watches::{ChangeListener, WatchEvent};
 
 const REFUSAL_DELAY: Duration = Duration::from_millis(20);
 
@@ -323,4 +321,45 @@ fn call_span(call: &Call) -> tracing::Span {
     // The full log of a call is long, and ordinary callers must not be able to fill the log.
     let trace = call.trace && call.caller.principal.grants.is_operator();
     tracing::info_span!("call", trace, parent = call.trace_parent.as_deref())
+}
+
+/// The current snapshot. Each swap increments its version.
+#[derive(Debug)]
+struct CurrentSnapshot {
+    snapshot: ArcSwap<Snapshot>,
+    version: watch::Sender<u64>,
+}
+
+impl CurrentSnapshot {
+    fn new(snapshot: Snapshot) -> Self {
+        let version = 1;
+        Self { snapshot: ArcSwap::from_pointee(snapshot.with_version(version)), version: watch::Sender::new(version) }
+    }
+
+    fn load(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    fn load_for(&self, caller: &Caller) -> Arc<Snapshot> {
+        Snapshot::for_caller(caller).unwrap_or_else(|| self.load())
+    }
+
+    /// Replaces the snapshot, notifies the receivers of versions, and returns the new version.
+    fn swap(&self, snapshot: Snapshot) -> u64 {
+        let mut version = 0;
+        self.version.send_modify(|current| {
+            *current += 1;
+            version = *current;
+            self.snapshot.store(Arc::new(snapshot.with_version(version)));
+        });
+        version
+    }
+
+    fn version(&self) -> u64 {
+        *self.version.borrow()
+    }
+
+    fn versions(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
 }
