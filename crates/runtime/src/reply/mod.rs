@@ -4,14 +4,10 @@
 //! A slow client slows the query instead of using memory: the sender waits until the channel has room.
 
 mod answer;
-mod answer_meta;
-mod body;
-mod input;
-mod progress_throttle;
 mod running_call;
-mod sender;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,12 +17,13 @@ use tidegate_core::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::answer::Answer;
-pub use self::answer_meta::{AdapterDetail, AnswerMeta, ReceiverOutcome, WriteSummary, WrittenRecords};
-pub use self::body::{BodyFile, BodyMetadata, BodyVersion};
-pub use self::running_call::RunningCall;
-pub use self::sender::ReplySender;
 use crate::job::Job;
+
+pub use self::answer::{
+    AdapterDetail, Answer, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, ReceiverOutcome, WriteSummary,
+    WrittenRecords,
+};
+pub use self::running_call::RunningCall;
 
 /// Handlers keep texts near 64 KiB, so an answer uses at most a few hundred KiB of memory.
 const PARTS_WAITING_MAX: usize = 4;
@@ -147,4 +144,168 @@ impl Drop for Reply {
 
 fn cancelled_error() -> Error {
     Error::new(ErrorKind::Cancelled, "the call was cancelled")
+}
+
+/// The sender of an answer that is [written](Answer::written) in pieces.
+#[derive(Debug, Clone)]
+pub struct ReplySender {
+    call: RunningCall,
+    output_schema: Option<Arc<JsonSchema>>,
+}
+
+impl ReplySender {
+    fn new(call: RunningCall, output_schema: Option<Arc<JsonSchema>>) -> Self {
+        Self { call, output_schema }
+    }
+
+    /// The call that is answered.
+    pub fn call(&self) -> &RunningCall {
+        &self.call
+    }
+
+    /// The job of the call.
+    pub fn job(&self) -> &Arc<Job> {
+        self.call.job()
+    }
+
+    /// Sends more text of the open block. Secrets are searched in each piece separately: send text that belongs
+    /// together in one piece, or [redact](crate::AnswerProtector::redact_text) it before you split it.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read; this applies to every method. `Forbidden` if the text contains a
+    /// secret and secrets are rejected; this applies to every method that sends text.
+    pub async fn send_text(&self, text: impl Into<String>) -> Result<(), Error> {
+        let text = self.call.protection().redact_text(text.into())?.into_owned();
+        self.send_redacted_text(text).await
+    }
+
+    /// Sends more text of the open block whose secrets are already masked.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read.
+    pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
+        self.call.usage().count_bytes(text.len());
+        self.send(ReplyPart::Text(text)).await
+    }
+
+    /// Closes the open text block.
+    pub async fn end_text(&self) -> Result<(), Error> {
+        self.send(ReplyPart::EndOfText).await
+    }
+
+    /// Sends a complete block.
+    pub async fn send_block(&self, content: Content) -> Result<(), Error> {
+        let content = self.call.protection().redact_content(content)?;
+        self.call.usage().count_bytes(content.byte_count());
+        self.send(ReplyPart::Block(content)).await
+    }
+
+    /// Starts an answer that is a body of its own; only for calls with a format.
+    pub async fn begin_body(&self, head: BodyMetadata) -> Result<(), Error> {
+        self.call.set_body_begun();
+        self.send(ReplyPart::Body(head)).await
+    }
+
+    /// Sends more bytes of the open body.
+    pub async fn send_bytes(&self, bytes: Bytes) -> Result<(), Error> {
+        self.call.usage().count_bytes(bytes.len());
+        self.send(ReplyPart::Bytes(bytes)).await
+    }
+
+    /// Sends a message of a prompt.
+    pub async fn send_prompt_message(&self, role: ContentRole, content: Content) -> Result<(), Error> {
+        let content = self.call.protection().redact_content(content)?;
+        self.call.usage().count_bytes(content.byte_count());
+        self.send(ReplyPart::PromptMessage(role, content)).await
+    }
+
+    /// Sends the answer as structured data.
+    ///
+    /// # Errors
+    /// Also if `value` does not conform to the tool's output schema. That is an internal error, because it is a fault
+    /// of the handler.
+    pub async fn send_structured(&self, value: &Value) -> Result<(), Error> {
+        self.send_structured_json(value.to_string()).await
+    }
+
+    /// Sends the answer as structured data that is already JSON text. Its numbers keep all their digits.
+    ///
+    /// # Errors
+    /// As [`ReplySender::send_structured`], and if it is not JSON.
+    pub async fn send_structured_json(&self, json: String) -> Result<(), Error> {
+        let json = self.call.protection().redact_json(json)?;
+        let tool = self.call.target().name();
+        let broken = |reason: String| Error::internal(format!("{tool} broke its output schema: {reason}"));
+        if let Some(schema) = &self.output_schema {
+            let value: Value = serde_json::from_str(&json).map_err(|error| broken(error.to_string()))?;
+            schema.check(&value).map_err(|violations| broken(format!("{violations:?}")))?;
+        }
+        let json = RawValue::from_string(json).map_err(|error| broken(error.to_string()))?;
+        self.send(ReplyPart::Structured(json)).await
+    }
+
+    /// Ends the answer without an error while the handler continues as a background job, for at most `time`. Neither
+    /// the adapter nor its client can end it then, except through the list of jobs. Parts sent after this call are
+    /// lost.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read, or if the job was cancelled before the client received the end.
+    /// The job does not continue in the background then.
+    pub async fn end_early(&self, metadata: AnswerMeta, time: Duration) -> Result<(), Error> {
+        self.send_missing_nodes_note().await?;
+        let metadata = AnswerMeta { missing_nodes: self.call.missing_nodes(), ..metadata };
+        // Before the end is sent: a client that receives it may drop the call.
+        self.call.extend(time);
+        self.call.lifetime.set_in_background(true);
+        let sent = self.send(ReplyPart::End(Ok(metadata))).await;
+        sent.inspect_err(|_| self.call.lifetime.set_in_background(false))
+    }
+
+    /// Sends a note with the nodes whose rows the answer lacks, unless its content names them already.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read.
+    pub async fn send_missing_nodes_note(&self) -> Result<(), Error> {
+        match self.call.take_unstated_nodes() {
+            Some(missing) => self.send_block(Content::text(missing.to_string())).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a part, not the end, of the answer to a call that is made on behalf of this one. Its secrets are masked
+    /// already.
+    ///
+    /// # Errors
+    /// `Cancelled` if the reply is no longer read.
+    pub async fn forward(&self, part: ReplyPart) -> Result<(), Error> {
+        match &part {
+            ReplyPart::Text(text) => self.call.usage().count_bytes(text.len()),
+            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+                self.call.usage().count_bytes(content.byte_count());
+            }
+            ReplyPart::Bytes(bytes) => self.call.usage().count_bytes(bytes.len()),
+            ReplyPart::Body(_) => self.call.set_body_begun(),
+            ReplyPart::Notification(ReplyNotification::Progress { done, total, message }) => {
+                return self.call.progress(*done, *total, message.clone()).await;
+            }
+            _ => {}
+        }
+        self.send(part).await
+    }
+
+    pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {
+        for value in &mut completion.values {
+            *value = self.call.protection().redact_text(std::mem::take(value))?.into_owned();
+        }
+        self.send(ReplyPart::Completion(completion.truncated())).await
+    }
+
+    /// Ends the reply.
+    pub(crate) async fn end(&self, end: Result<AnswerMeta, Error>) {
+        self.call.end(ReplyPart::End(end)).await;
+    }
+
+    fn send(&self, part: ReplyPart) -> impl Future<Output = Result<(), Error>> + Send + '_ {
+        self.call.send(part)
+    }
 }
