@@ -13,14 +13,12 @@ use tidegate_core::{
     CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, Violation,
 };
 
+use crate::entry::{Completer, Handler, Prompt, Tool, panic_to_error};
 use crate::event::{AuditReservation, Event, EventDispatcher};
-use crate::handler::{Completer, Handler, panic_to_error};
 use crate::job::{Call, Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, ReachedLimit};
-use crate::prompt::Prompt;
 use crate::reply::{AnswerMeta, ReplySender};
 use crate::snapshot::{ResourceMatch, Snapshot, not_found};
-use crate::tool::Tool;
 
 pub(crate) struct Route {
     pub(crate) handler: RouteHandler,

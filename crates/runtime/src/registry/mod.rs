@@ -33,15 +33,13 @@ use uuid::Uuid;
 
 use self::execution::{Execution, Route, route};
 use self::watches::WatchManager;
+use crate::entry::{RequestBodyTypes, Resource, ResourceLister, panic_to_error};
 use crate::event::{Event, EventDispatcher};
-use crate::handler::panic_to_error;
 use crate::job::{Call, CallTerms, Job, Jobs};
 use crate::limits::{Admission, Calendar, Meters, ReachedLimit, UsageFlusher};
 use crate::reply::Reply;
-use crate::resource::{Resource, ResourceLister};
 use crate::sessions::Sessions;
 use crate::snapshot::Snapshot;
-use crate::tool::RequestBodyTypes;
 
 pub use self::transport_switches::{TransportGroup, TransportState, TransportSwitches};
 pub use self::watches::{ChangeListener, WatchEvent};

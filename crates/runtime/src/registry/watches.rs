@@ -25,9 +25,8 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::CurrentSnapshot;
+use crate::entry::{ResourceWatcher, panic_to_error};
 use crate::event::EventDispatcher;
-use crate::handler::panic_to_error;
-use crate::resource::ResourceWatcher;
 use crate::snapshot::{Snapshot, not_found};
 
 /// How long a new listener waits for the first version tags of its resources. Later version tags count as changes.
