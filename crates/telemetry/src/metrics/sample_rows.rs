@@ -10,8 +10,8 @@ use super::evaluator::{MetricEvaluator, SeriesHandle};
 use super::json_labels::JsonLabels;
 use super::label_rows::LabelRows;
 use super::model::{Labels, Sample};
-use crate::logs::encoded_column::EncodedColumn;
-use crate::logs::time_column::time_column;
+use crate::logs::time::time_column;
+use crate::logs::value::EncodedColumn;
 
 /// The columns of a table that have samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

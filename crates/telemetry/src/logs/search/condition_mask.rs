@@ -6,8 +6,7 @@ use arrow::datatypes::DataType;
 
 use super::condition::LogCondition;
 use super::text_matcher::{TextMatcher, find_all};
-use crate::logs::encoded_column::EncodedColumn;
-use crate::logs::value::{MISSING, borrowed_text, is_missing};
+use crate::logs::value::{EncodedColumn, MISSING, borrowed_text, is_missing};
 
 /// With fewer than one candidate in this many rows, rows are searched one by one, and not as one text.
 const DENSE_ROWS_FACTOR: usize = 8;

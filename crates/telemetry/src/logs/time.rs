@@ -1,9 +1,26 @@
-//! One point in time: relative, by name, as an epoch number, or as a date with or without time and zone.
+//! Points in time and ranges of them, as callers write them, and the times of the rows of a batch. All times are nanoseconds
+//! since 1970-01-01 in UTC.
 
-use chrono::{NaiveDate, NaiveTime};
+use arrow::array::{Array, ArrowPrimitiveType, AsArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    ArrowTimestampType, DataType, Date32Type, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType,
+};
+use chrono::{DateTime, NaiveDate, NaiveTime};
 use thiserror::Error;
 
-use super::{NANOS_PER_DAY, NANOS_PER_SECOND};
+use super::value::borrowed_text;
+
+/// Nanoseconds in a second.
+pub const NANOS_PER_SECOND: i64 = 1_000_000_000;
+/// Nanoseconds in a day of UTC.
+const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SECOND;
+
+/// Writes a time in nanoseconds as RFC 3339 in UTC, with 0, 3, 6 or 9 digits of a second.
+pub fn format_time(nanos: i64) -> String {
+    format!("{:?}Z", DateTime::from_timestamp_nanos(nanos).naive_utc())
+}
 
 /// The maximum length of a time as text; longer text is no time.
 const TIME_TEXT_BYTES_MAX: usize = 100;
@@ -250,9 +267,157 @@ fn zone_offset(zone: &str) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60) * NANOS_PER_SECOND)
 }
 
+/// The times from `start` (included) to `end` (excluded), in nanoseconds UTC. A bound that is absent is infinite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimeRange {
+    /// The first time of the range.
+    pub start: Option<i64>,
+    /// The first time after the range.
+    pub end: Option<i64>,
+}
+
+/// Two bounds that are no range of time.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TimeRangeError {
+    /// A bound is no time.
+    #[error("{bound}: {error}")]
+    Bound {
+        /// `after` or `before`.
+        bound: &'static str,
+        /// What is wrong with it.
+        error: TimeParseError,
+    },
+    /// The range ends before it starts, or at the same time.
+    #[error("the range of time is empty: after ({after}) is not earlier than before ({before}){covered}")]
+    Reversed {
+        /// The start.
+        after: String,
+        /// The end.
+        before: String,
+        /// The time covered by the source, as the end of a sentence.
+        covered: String,
+    },
+    /// The range starts after the current time.
+    #[error("the range of time is in the future: after is {after}, and now is {now}{covered}")]
+    Future {
+        /// The start.
+        after: String,
+        /// The current time.
+        now: String,
+        /// The time covered by the source, as the end of a sentence.
+        covered: String,
+    },
+}
+
+impl TimeRange {
+    /// Reads the bounds of a call. `now` is the current time; `covered` is the time of the first and the last entry of
+    /// the source, if it is known, which the messages contain. All are nanoseconds UTC.
+    ///
+    /// # Errors
+    /// If a bound is no time, or the range is empty, or it starts after `now`.
+    pub fn parse(
+        after: Option<TimeInput<'_>>,
+        before: Option<TimeInput<'_>>,
+        now: i64,
+        covered: Option<(i64, i64)>,
+    ) -> Result<Self, TimeRangeError> {
+        let parse = |bound, input: Option<TimeInput<'_>>| {
+            let time = input.map(|input| parse_time(input, now)).transpose();
+            time.map_err(|error| TimeRangeError::Bound { bound, error })
+        };
+        let range = Self { start: parse("after", after)?, end: parse("before", before)? };
+        let covered = || match covered {
+            Some((first, last)) => {
+                format!("; the source covers {} to {}", format_time(first), format_time(last))
+            }
+            None => String::new(),
+        };
+        if let (Some(start), Some(end)) = (range.start, range.end)
+            && start >= end
+        {
+            let (after, before) = (format_time(start), format_time(end));
+            return Err(TimeRangeError::Reversed { after, before, covered: covered() });
+        }
+        match range.start {
+            Some(start) if start > now => {
+                let (after, now) = (format_time(start), format_time(now));
+                Err(TimeRangeError::Future { after, now, covered: covered() })
+            }
+            _ => Ok(range),
+        }
+    }
+
+    /// Whether `time` is in the range.
+    pub fn contains(&self, time: i64) -> bool {
+        self.start.is_none_or(|start| time >= start) && self.end.is_none_or(|end| time < end)
+    }
+
+    /// Whether every time is in the range; only then entries without a time are in it too.
+    pub fn is_unbounded(&self) -> bool {
+        self.start.is_none() && self.end.is_none()
+    }
+}
+
+/// The times of `array` in nanoseconds UTC, null where a row has none. Times before 1677 and after 2262 become the first
+/// and the last time that nanoseconds can express, so that their order stays right. `None` if the type has no times.
+pub fn time_column(array: &dyn Array) -> Option<Int64Array> {
+    Some(match array.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            let times = array.as_primitive::<TimestampNanosecondType>();
+            Int64Array::new(times.values().clone(), times.nulls().cloned())
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => scaled::<TimestampMicrosecondType>(array, 1_000),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => scaled::<TimestampMillisecondType>(array, 1_000_000),
+        DataType::Timestamp(TimeUnit::Second, _) => scaled::<TimestampSecondType>(array, 1_000_000_000),
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>();
+            days.unary(|days| i64::from(days).saturating_mul(NANOS_PER_DAY))
+        }
+        DataType::Date64 => {
+            let milliseconds = cast(array, &DataType::Int64).ok()?;
+            milliseconds
+                .as_primitive::<arrow::datatypes::Int64Type>()
+                .unary(|value: i64| value.saturating_mul(1_000_000))
+        }
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => (0..array.len())
+            .map(|row| borrowed_text(array, row).filter(|text| is_absolute(text)))
+            .map(|text| parse_time(TimeInput::Text(text?), 0).ok())
+            .collect(),
+        DataType::Dictionary(_, value) => time_column(cast(array, value).ok()?.as_ref())?,
+        kind if kind.is_integer() => {
+            let integers = cast(array, &DataType::Int64).ok()?;
+            let integers = integers.as_primitive::<arrow::datatypes::Int64Type>();
+            let time = |number: Option<i64>| number.and_then(|number| parse_time(TimeInput::Integer(number), 0).ok());
+            integers.iter().map(time).collect()
+        }
+        kind if kind.is_floating() => {
+            let floats = cast(array, &DataType::Float64).ok()?;
+            let floats = floats.as_primitive::<arrow::datatypes::Float64Type>();
+            let time = |number: Option<f64>| number.and_then(|number| parse_time(TimeInput::Decimal(number), 0).ok());
+            floats.iter().map(time).collect()
+        }
+        _ => return None,
+    })
+}
+
+/// Whether `text` may be a date or an epoch number. Other forms, such as `now`, are no times of entries.
+fn is_absolute(text: &str) -> bool {
+    let text = text.trim();
+    text.as_bytes().get(4) == Some(&b'-') || text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+fn scaled<T: ArrowTimestampType + ArrowPrimitiveType<Native = i64>>(array: &dyn Array, nanos: i64) -> Int64Array {
+    array.as_primitive::<T>().unary(|value: i64| value.saturating_mul(nanos))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::format_time;
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, BooleanArray, Date32Array, Float64Array, StringViewArray, TimestampSecondArray, UInt32Array,
+    };
+
     use super::*;
 
     /// 2026-03-01T12:30:00Z.
@@ -326,5 +491,53 @@ mod tests {
         fn formatted_times_are_read_back(nanos in proptest::prelude::any::<i64>()) {
             proptest::prop_assert_eq!(parse_time(TimeInput::Text(&format_time(nanos)), 0), Ok(nanos));
         }
+    }
+
+    fn range(after: &str, before: &str, covered: Option<(i64, i64)>) -> Result<TimeRange, String> {
+        let text = |text| Some(TimeInput::Text(text)).filter(|input| *input != TimeInput::Text(""));
+        TimeRange::parse(text(after), text(before), NOW, covered).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn bounds_are_half_open() {
+        let range = range("-1h", "now", None).unwrap();
+        assert!(range.contains(NOW - 1) && !range.contains(NOW));
+        assert!(range.contains(NOW - 3_600_000_000_000) && !range.contains(NOW - 3_600_000_000_001));
+        assert!(TimeRange::default().is_unbounded() && TimeRange::default().contains(i64::MIN));
+    }
+
+    #[test]
+    fn impossible_ranges_are_errors() {
+        let covered = Some((0, NOW));
+        assert_eq!(
+            range("now", "-1h", covered).unwrap_err(),
+            "the range of time is empty: after (2026-03-01T12:30:00Z) is not earlier than before \
+             (2026-03-01T11:30:00Z); the source covers 1970-01-01T00:00:00Z to 2026-03-01T12:30:00Z"
+        );
+        assert_eq!(
+            range("+1h", "", None).unwrap_err(),
+            "the range of time is in the future: after is 2026-03-01T13:30:00Z, and now is 2026-03-01T12:30:00Z"
+        );
+        assert!(range("", "soon", None).unwrap_err().starts_with("before: \"soon\" is not a time"));
+        assert!(range("-1h", "+1h", None).is_ok());
+    }
+
+    #[test]
+    fn every_type_of_time_becomes_nanoseconds() {
+        let second = 1_000_000_000;
+        let columns: Vec<(ArrayRef, i64)> = vec![
+            (Arc::new(TimestampSecondArray::from(vec![5]).with_timezone("Europe/Berlin")), 5 * second),
+            (Arc::new(Date32Array::from(vec![1])), NANOS_PER_DAY),
+            (Arc::new(UInt32Array::from(vec![5])), 5 * second),
+            (Arc::new(Float64Array::from(vec![5.5])), 5_500_000_000),
+            (Arc::new(StringViewArray::from(vec!["1970-01-01 00:00:05"])), 5 * second),
+            (Arc::new(TimestampSecondArray::from(vec![i64::MAX])), i64::MAX),
+        ];
+        for (array, expected) in columns {
+            assert_eq!(time_column(array.as_ref()).unwrap().value(0), expected, "{:?}", array.data_type());
+        }
+        let relative = StringViewArray::from(vec!["now", "-15m", "12:30:00", "-5", "-"]);
+        assert_eq!(time_column(&relative).unwrap().null_count(), 5);
+        assert!(time_column(&BooleanArray::from(vec![true])).is_none());
     }
 }
