@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::super::model::{Labels, TimeWindow};
-use super::chunk::{MILLISECOND_NS, SampleChunk};
-use super::record::{self, FILE_MAGIC, NextRecord};
+use super::chunk::{self, FILE_MAGIC, MILLISECOND_NS, NextRecord, SampleChunk};
+use crate::metrics::model::{Labels, TimeWindow};
 
 const EXTENSION: &str = "chunks";
 /// The maximum number of files that are read; more are a mistake in the choice of the folder.
@@ -159,7 +158,7 @@ impl ChunkFolder {
     /// # Errors
     /// If it cannot be written; the next chunk begins a new file. `TooLarge` for labels of more than one MiB.
     pub fn append(&mut self, metric: &str, labels: &Labels, chunk: &SampleChunk) -> Result<(), ChunkFolderError> {
-        let Some(record) = record::encode(metric, labels, chunk) else {
+        let Some(record) = chunk::encode(metric, labels, chunk) else {
             return Err(ChunkFolderError::TooLarge { metric: metric.to_owned() });
         };
         let full = self.files.last().is_some_and(|file| file.bytes >= self.options.file_bytes_max);
@@ -284,7 +283,7 @@ impl ChunkFolder {
 fn visit_records<E>(
     path: &Path,
     bytes: &[u8],
-    mut visit: impl FnMut(record::ChunkRecord) -> Result<(), E>,
+    mut visit: impl FnMut(chunk::ChunkRecord) -> Result<(), E>,
 ) -> Result<Option<DamagedFile>, E> {
     let damaged = |rest: &[u8], reason| {
         let position = (bytes.len() - rest.len()) as u64;
@@ -294,7 +293,7 @@ fn visit_records<E>(
         return Ok(damaged(bytes, "it does not begin like a file of recorded metrics"));
     };
     loop {
-        match record::decode_next(rest) {
+        match chunk::decode_next(rest) {
             NextRecord::Record(record, following) => {
                 visit(*record)?;
                 rest = following;
