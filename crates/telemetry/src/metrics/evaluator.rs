@@ -11,10 +11,8 @@ use std::collections::HashMap;
 use tidegate_core::{Error, ErrorKind};
 
 use super::aggregation::TimeAggregation;
-use super::answer::{MetricAnswer, SampleCounts};
-use super::cell::Cell;
-use super::counter::{CounterGrowth, CounterState};
-use super::label_groups::SeriesCollector;
+use super::answer::{MetricAnswer, SampleCounts, SeriesCollector};
+use super::cell::{Cell, CounterGrowth, CounterState};
 use super::model::{Labels, Sample, TimeWindow};
 use super::request::MetricQuery;
 use super::time_grid::{TimeGrid, format_duration};
@@ -326,7 +324,7 @@ mod tests {
 
     use super::super::aggregation::LabelAggregation;
     use super::super::model::MetricKind;
-    use super::super::selection::LabelSelection;
+    use super::super::request::LabelSelection;
     use super::*;
 
     fn evaluator(percentage: f64) -> MetricEvaluator {

@@ -15,34 +15,30 @@ mod answer;
 mod catalog;
 mod cell;
 mod comparison;
-mod counter;
-mod distribution;
 mod evaluator;
 pub mod exposition;
-mod json_labels;
-mod label_groups;
-mod label_rows;
-mod listing;
 mod model;
 pub mod prometheus;
 pub mod recorder;
 mod request;
 mod sample_rows;
-mod selection;
 mod time_grid;
-mod value_set;
 
-pub use aggregation::{LabelAggregation, TimeAggregation};
-pub use answer::{AnsweredSeries, LeftOutSeries, MetricAnswer, SampleCounts};
-pub use catalog::{CatalogBuilder, LabelSummary, MetricSummary};
-pub use comparison::{ComparedSeries, ComparisonAnswer, ComparisonOptions, ComparisonSeries, WindowComparison};
-pub use distribution::{DistributionSummary, kolmogorov_smirnov_distance};
-pub use evaluator::{MetricEvaluator, SeriesHandle};
-pub use json_labels::JsonLabels;
-pub use listing::{CatalogFilter, ListingEntry, MetricGroup, MetricListing};
-pub use model::{Labels, MetricKind, Sample, TimeWindow, format_time};
-pub use request::{MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX, window_violation};
-pub use sample_rows::{SampleColumns, SampleRows, SampleSink};
-pub use selection::{LabelCondition, LabelPattern, LabelSelection};
-pub use time_grid::TimeGrid;
-pub use value_set::ValueSet;
+pub use self::aggregation::{LabelAggregation, TimeAggregation};
+pub use self::answer::{AnsweredSeries, LeftOutSeries, MetricAnswer, SampleCounts};
+pub use self::catalog::{
+    CatalogBuilder, CatalogFilter, LabelSummary, ListingEntry, MetricGroup, MetricListing, MetricSummary,
+};
+pub use self::cell::ValueSet;
+pub use self::comparison::{
+    ComparedSeries, ComparisonAnswer, ComparisonOptions, ComparisonSeries, DistributionSummary, WindowComparison,
+    kolmogorov_smirnov_distance,
+};
+pub use self::evaluator::{MetricEvaluator, SeriesHandle};
+pub use self::model::{Labels, MetricKind, Sample, TimeWindow, format_time};
+pub use self::request::{
+    LabelCondition, LabelPattern, LabelSelection, MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX,
+    window_violation,
+};
+pub use self::sample_rows::{JsonLabels, SampleColumns, SampleRows, SampleSink};
+pub use self::time_grid::TimeGrid;

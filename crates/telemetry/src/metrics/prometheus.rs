@@ -20,12 +20,10 @@ use serde::{Deserialize, Deserializer};
 use tidegate_core::{Error, ErrorKind, shorten};
 
 use super::aggregation::{LabelAggregation, TimeAggregation};
-use super::answer::{MetricAnswer, SampleCounts};
+use super::answer::{MetricAnswer, SampleCounts, SeriesCollector};
 use super::exposition::MetricFamilies;
-use super::label_groups::SeriesCollector;
 use super::model::{Labels, MetricKind, TimeWindow};
-use super::request::{MetricQuery, POINTS_MAX};
-use super::selection::{LabelCondition, LabelSelection};
+use super::request::{LabelCondition, LabelSelection, MetricQuery, POINTS_MAX};
 use super::time_grid::format_duration;
 
 /// The selector of the series of a metric, such as `up{job="api"}`. Without a metric, the selection needs a condition
@@ -525,7 +523,7 @@ mod tests {
 
     use super::super::aggregation::TimeAggregation;
     use super::super::model::{MetricKind, TimeWindow};
-    use super::super::selection::LabelSelection;
+    use super::super::request::LabelSelection;
     use super::super::time_grid::TimeGrid;
     use super::*;
 

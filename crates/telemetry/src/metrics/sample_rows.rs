@@ -1,14 +1,20 @@
-//! Samples from the rows of tables: which column is what, and the series of each row.
+//! Samples from the rows of tables: which column is what, and the series of each row, from columns of labels or of JSON
+//! objects with labels.
+//!
+//! Samples are mostly stored in the same order of series again and again. So the combination of a row is first guessed to
+//! be the one that followed last time, and the guess is checked, which is much cheaper than a look-up.
+
+use std::collections::HashMap;
 
 use arrow::array::{Array, AsArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Float64Type};
+use foldhash::fast::RandomState;
+use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind};
 
 use super::evaluator::{MetricEvaluator, SeriesHandle};
-use super::json_labels::JsonLabels;
-use super::label_rows::LabelRows;
 use super::model::{Labels, Sample};
 use crate::logs::time::time_column;
 use crate::logs::value::EncodedColumn;
@@ -186,11 +192,150 @@ fn read_numbers(batch: &RecordBatch, name: &str) -> Result<Float64Array, Error> 
     Ok(numbers.as_primitive::<Float64Type>().clone())
 }
 
+/// The maximum number of combinations of labels in the rows of one scan.
+const COMBINATIONS_MAX: usize = 200_000;
+/// The memory that the combinations may take, in bytes.
+const BYTES_MAX: usize = 64 << 20;
+/// The length of a missing value in keys; a text is shorter.
+const MISSING_LENGTH: u32 = u32::MAX;
+/// The longest text that a view contains itself, in bytes.
+const INLINE_BYTES_MAX: u32 = 12;
+
+/// The combinations that occurred so far, numbered in order of their first row.
+#[derive(Debug, Default)]
+struct LabelRows {
+    numbers: HashMap<Box<[u8]>, usize, RandomState>,
+    /// For each combination, its values.
+    values: Vec<Vec<KnownText>>,
+    /// For each combination, the one that followed last time.
+    followers: Vec<usize>,
+    previous: usize,
+    bytes: usize,
+    key: Vec<u8>,
+}
+
+/// A value of a combination.
+#[derive(Debug)]
+enum KnownText {
+    Missing,
+    /// The view of a short text, which is its length and its bytes.
+    Short(u128),
+    Long(Box<str>),
+}
+
+impl KnownText {
+    fn new(texts: &StringViewArray, row: usize) -> Self {
+        match texts.views().get(row) {
+            Some(view) if texts.is_valid(row) && length(*view) <= INLINE_BYTES_MAX => Self::Short(*view),
+            _ if texts.is_valid(row) => Self::Long(texts.value(row).into()),
+            _ => Self::Missing,
+        }
+    }
+
+    fn is_at(&self, texts: &StringViewArray, row: usize) -> bool {
+        if texts.is_null(row) {
+            return matches!(self, Self::Missing);
+        }
+        match self {
+            Self::Missing => false,
+            Self::Short(known) => texts.views().get(row) == Some(known),
+            Self::Long(known) => texts.value(row) == known.as_ref(),
+        }
+    }
+}
+
+/// The length of the text of a view.
+fn length(view: u128) -> u32 {
+    (view & u128::from(u32::MAX)) as u32
+}
+
+impl LabelRows {
+    /// The number of the combination that `columns` have in a row. They are the same columns in every call.
+    ///
+    /// # Errors
+    /// `TooLarge` if there are too many combinations.
+    pub(super) fn find(&mut self, columns: &[StringViewArray], row: usize) -> Result<usize, Error> {
+        let guess = self.followers.get(self.previous).copied().unwrap_or_default();
+        let is_right =
+            |values: &Vec<KnownText>| values.iter().zip(columns).all(|(known, texts)| known.is_at(texts, row));
+        if self.values.get(guess).is_some_and(is_right) {
+            self.previous = guess;
+            return Ok(guess);
+        }
+        let found = self.look_up(columns, row)?;
+        if let Some(follower) = self.followers.get_mut(self.previous) {
+            *follower = found;
+        }
+        self.previous = found;
+        Ok(found)
+    }
+
+    fn look_up(&mut self, columns: &[StringViewArray], row: usize) -> Result<usize, Error> {
+        self.key.clear();
+        for texts in columns {
+            if texts.is_null(row) {
+                self.key.extend(MISSING_LENGTH.to_le_bytes());
+            } else {
+                let text = texts.value(row);
+                self.key.extend(u32::try_from(text.len()).unwrap_or(MISSING_LENGTH).to_le_bytes());
+                self.key.extend(text.as_bytes());
+            }
+        }
+        if let Some(number) = self.numbers.get(self.key.as_slice()) {
+            return Ok(*number);
+        }
+        let number = self.values.len();
+        self.bytes += 2 * self.key.len() + columns.len() * size_of::<KnownText>();
+        if number >= COMBINATIONS_MAX || self.bytes > BYTES_MAX {
+            let message = format!("the rows have more than {number} combinations of labels, which is the maximum");
+            return Err(Error::new(ErrorKind::TooLarge, message).with_hint("Add conditions on labels."));
+        }
+        self.numbers.insert(self.key.as_slice().into(), number);
+        self.values.push(columns.iter().map(|texts| KnownText::new(texts, row)).collect());
+        self.followers.push(number);
+        Ok(number)
+    }
+}
+
+/// A column with a JSON object whose members are labels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JsonLabels {
+    /// The column.
+    pub column: String,
+    /// What is put before the names of the members.
+    pub prefix: String,
+}
+
+impl JsonLabels {
+    /// The labels of the object in `text`. A member whose name is among `taken` has the name of the column before its own,
+    /// so that no series becomes another one. Text that is no object is one label with the name of the column.
+    pub fn expand(&self, text: &str, taken: &[String]) -> Vec<(String, String)> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let Ok(members) = serde_json::from_str::<Map<String, Value>>(text) else {
+            return vec![(self.column.clone(), text.to_owned())];
+        };
+        let label = |(name, value): (String, Value)| {
+            let name = format!("{}{name}", self.prefix);
+            let name = if taken.contains(&name) { format!("{}.{name}", self.column) } else { name };
+            let value = match value {
+                Value::String(text) => text,
+                Value::Null => String::new(),
+                value => value.to_string(),
+            };
+            (name, value)
+        };
+        members.into_iter().map(label).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, Int32Array, StringArray, TimestampSecondArray};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -264,5 +409,66 @@ mod tests {
         let wrong = batch(vec![("ts", Arc::new(StringArray::from(vec!["x"])))]);
         let error = SampleRows::new(columns).push(&wrong, &mut collected).unwrap_err();
         assert_eq!(error.message(), "the column \"cpu\" does not exist any more");
+    }
+
+    fn any_text() -> impl Strategy<Value = Option<String>> {
+        prop::option::of(prop::sample::select(vec![
+            "",
+            "a",
+            "b",
+            "short",
+            "a text that is longer than a view",
+            "a text that is longer than a veil",
+        ]))
+        .prop_map(|text| text.map(str::to_owned))
+    }
+
+    proptest! {
+        /// Two rows have the same number exactly if all their values are the same, in whatever order they come.
+        #[test]
+        fn equal_rows_have_equal_numbers(rows in prop::collection::vec((any_text(), any_text()), 1..40), repeats in 1_usize..4, batch in 1_usize..9) {
+            let rows = vec![rows; repeats].concat();
+            let (mut known, mut numbers) = (LabelRows::default(), Vec::new());
+            for batch in rows.chunks(batch) {
+                let first: StringViewArray = batch.iter().map(|(first, _)| first.as_deref()).collect();
+                let second: StringViewArray = batch.iter().map(|(_, second)| second.as_deref()).collect();
+                let columns = [first, second];
+                for row in 0..batch.len() {
+                    numbers.push(known.find(&columns, row).unwrap());
+                }
+            }
+            let mut expected: Vec<&(Option<String>, Option<String>)> = Vec::new();
+            for (row, number) in rows.iter().zip(&numbers) {
+                let place = expected.iter().position(|known| *known == row).unwrap_or_else(|| {
+                    expected.push(row);
+                    expected.len() - 1
+                });
+                prop_assert_eq!(*number, place);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_without_labels_are_one_combination() {
+        let mut known = LabelRows::default();
+        assert_eq!([known.find(&[], 0).unwrap(), known.find(&[], 1).unwrap()], [0, 0]);
+    }
+
+    #[test]
+    fn members_are_labels() {
+        let labels = JsonLabels { column: "attributes".to_owned(), prefix: String::new() };
+        let expand = |text: &str| {
+            labels.expand(text, &["host".to_owned()]).into_iter().map(|(name, value)| format!("{name}={value}"))
+        };
+        let members: Vec<String> =
+            expand(r#"{"host": "a", "port": 80, "on": true, "list": [1], "none": null}"#).collect();
+        assert_eq!(members.len(), 5);
+        for label in ["attributes.host=a", "port=80", "on=true", "list=[1]", "none="] {
+            assert!(members.contains(&label.to_owned()), "{members:?}");
+        }
+        assert_eq!(expand("").count(), 0);
+        assert_eq!(expand("[1]").collect::<Vec<_>>(), ["attributes=[1]"]);
+        let prefixed = JsonLabels { prefix: "resource.".to_owned(), ..labels.clone() };
+        assert_eq!(prefixed.expand(r#"{"a": "b"}"#, &[]), [("resource.a".to_owned(), "b".to_owned())]);
     }
 }
