@@ -1,8 +1,8 @@
 //! One stored result, which any number of readers can read while it is being written.
 //!
-//! For clients that request one block after the other, the next block is read ahead. A block is read whole and its hash is
-//! verified before its first byte is sent. Without reading ahead, such a client waits for both with each block, while the
-//! server waits for the client in between.
+//! For clients that request one block after the other, the next block is read ahead. A block is read whole and its hash
+//! is verified before its first byte is sent. Without reading ahead, such a client waits for both with each block,
+//! while the server waits for the client in between.
 //!
 //! A file that is too large for an answer is stored as a result, too: its rows are the bytes of the file, one piece per
 //! row, in order. So it has blocks, hashes, quotas and an owner like any other result.

@@ -1,6 +1,6 @@
 //! The entries of the registry, which hosts add, and the code behind them: tools, which a model can call; resources and
-//! resource templates, which are read by URI; prompts, which are message templates that a person selects. A handler turns a
-//! call into an answer.
+//! resource templates, which are read by URI; prompts, which are message templates that a person selects. A handler
+//! turns a call into an answer.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A request to the registry, built by a transport, with its body, which the handler reads while it arrives; and what the
-//! registry adds when it admits the request.
+//! A request to the registry, built by a transport, with its body, which the handler reads while it arrives; and what
+//! the registry adds when it admits the request.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What others learn of calls: the list of jobs, which are those that run or wait and the last ended ones; and of each its
-//! state, its statements, and where its answer comes from.
+//! What others learn of calls: the list of jobs, which are those that run or wait and the last ended ones; and of each
+//! its state, its statements, and where its answer comes from.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A call that is being executed: how it waits for input, its continuation as a task, and the nodes whose rows its answer
-//! lacks.
+//! A call that is being executed: how it waits for input, its continuation as a task, and the nodes whose rows its
+//! answer lacks.
 //!
 //! A job is what the call is, which does not change (`call`), and what it does:
 //!

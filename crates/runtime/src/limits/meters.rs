@@ -1,5 +1,5 @@
-//! All meters of a node, and the admission of requests and calls. A meter is the current usage of one principal, tenant, tool
-//! or node; the number of meters of a level is bounded.
+//! All meters of a node, and the admission of requests and calls. A meter is the current usage of one principal,
+//! tenant, tool or node; the number of meters of a level is bounded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
@@ -331,7 +331,7 @@ struct MeterTableState {
 
 impl MeterTable {
     /// The meter of `key`; `day` is today.
-    pub(super) fn get_or_insert(&self, key: MeterKey, day: u64) -> Arc<UsageMeter> {
+    fn get_or_insert(&self, key: MeterKey, day: u64) -> Arc<UsageMeter> {
         let mut state = self.state.lock();
         if let Some(meter) = state.meters.get(&key) {
             return meter.clone();
@@ -361,7 +361,7 @@ impl MeterTable {
     }
 
     /// Restores the usage of `day`. Must run before the first meter is requested.
-    pub(super) fn restore(&self, day: u64, amounts: BTreeMap<MeterKeyHash, UsageAmount>) {
+    fn restore(&self, day: u64, amounts: BTreeMap<MeterKeyHash, UsageAmount>) {
         let usages = amounts.into_iter().map(|(hash, amount)| (hash, DailyUsage::new(day, amount)));
         self.state.lock().evicted.extend(usages.take(EVICTED_MAX));
     }

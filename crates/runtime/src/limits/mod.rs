@@ -1,10 +1,11 @@
-//! Measures and enforces the limits of calls: the run permits that a call waits for, and the meters that it is charged to.
+//! Measures and enforces the limits of calls: the run permits that a call waits for, and the meters that it is charged
+//! to.
 //!
 //! A call waits for the run permits of its principal, its tenant, its tool and the node, in this order. A call in a
 //! later queue holds permits only of earlier, narrower levels, so a principal at its limit does not block others. In
 //! the queue of a tool, each tenant has one position, and each principal has one position for its tenant: they take
-//! turns, however many calls each of them has. Usage is charged to every meter with a daily limit. A call that exceeds a
-//! limit ends.
+//! turns, however many calls each of them has. Usage is charged to every meter with a daily limit. A call that exceeds
+//! a limit ends.
 
 mod meters;
 mod usage;

@@ -1,4 +1,5 @@
-//! The daily usage of calls, the end of the day, and the file with today's usage, so that daily limits survive a restart.
+//! The daily usage of calls, the end of the day, and the file with today's usage, so that daily limits survive a
+//! restart.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

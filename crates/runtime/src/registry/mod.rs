@@ -1,7 +1,7 @@
 //! The registry: the list of everything that can be called, and the only entry point to it.
 //!
-//! The steps of a call, in this order. The first three refuse a call at once, in `Registry::start_call`; the others wait, on
-//! a task of the call, in `Execution::run`.
+//! The steps of a call, in this order. The first three refuse a call at once, in `Registry::start_call`; the others
+//! wait, on a task of the call, in `Execution::run`.
 //!
 //! 1. authorize: the entry exists for the caller, as far as the caller can know (`route`).
 //! 2. coerce: the arguments have the types of the entry's schema (`route`).

@@ -1,5 +1,5 @@
-//! The reply to a call: the parts of its answer, and what its handler says meanwhile, through one bounded channel; then its
-//! end.
+//! The reply to a call: the parts of its answer, and what its handler says meanwhile, through one bounded channel; then
+//! its end.
 //!
 //! A slow client slows the query instead of using memory: the sender waits until the channel has room.
 

@@ -1,9 +1,9 @@
-//! A call while it runs, as its handler sees it: its progress, of which only a few notifications are sent per second, and its
-//! requests for input.
+//! A call while it runs, as its handler sees it: its progress, of which only a few notifications are sent per second,
+//! and its requests for input.
 //!
 //! If the client can answer while the call runs, the handler waits. Otherwise the call ends with its requests, and the
-//! handler runs again with the answers. Because of the second way, a handler requests input before it does anything that
-//! must not be done twice.
+//! handler runs again with the answers. Because of the second way, a handler requests input before it does anything
+//! that must not be done twice.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -221,7 +221,7 @@ struct ProgressThrottle {
 
 impl ProgressThrottle {
     /// Whether a notification is sent now: the value rises, and the window has room. If so, it counts as sent.
-    pub(super) fn admits(&mut self, done: f64) -> bool {
+    fn admits(&mut self, done: f64) -> bool {
         if self.last_progress.is_some_and(|before| done <= before) {
             return false;
         }

@@ -1,8 +1,9 @@
 //! The values of a field with the number of rows that have each, in bounded memory: as texts, as ranges of numbers with
 //! round bounds, or with names for the numbers of columns whose name says what they count.
 //!
-//! Ranges are counted in one pass without knowing the values before. Values are counted in cells whose width is a power of ten. When there are too many cells, ten become one. At the end,
-//! the cells are joined to ranges whose width is 1, 2 or 5 times a power of ten.
+//! Ranges are counted in one pass without knowing the values before. Values are counted in cells whose width is a power
+//! of ten. When there are too many cells, ten become one. At the end, the cells are joined to ranges whose width is 1,
+//! 2 or 5 times a power of ten.
 
 use std::collections::HashMap;
 

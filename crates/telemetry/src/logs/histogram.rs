@@ -1,7 +1,7 @@
 //! The number of rows over time, in bars of a round width, in one pass without knowing the times before.
 //!
-//! Unless both ends of the range of time are known, rows are counted in short cells, which are joined when there are too
-//! many of them. Each cell divides the round widths that are possible at the end.
+//! Unless both ends of the range of time are known, rows are counted in short cells, which are joined when there are
+//! too many of them. Each cell divides the round widths that are possible at the end.
 
 use std::collections::HashMap;
 

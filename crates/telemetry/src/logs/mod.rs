@@ -1,5 +1,5 @@
-//! The core of the log tools: times, full-text queries, selections, and one scan that computes facets, a histogram, a page
-//! of entries and patterns of messages over Arrow record batches.
+//! The core of the log tools: times, full-text queries, selections, and one scan that computes facets, a histogram, a
+//! page of entries and patterns of messages over Arrow record batches.
 //!
 //! [`LogScan`] is the entry point. Databases that compute facets themselves use the same parts: a [`TextQuery`] becomes a
 //! [`LogCondition`], from which they make SQL; [`CountedRows`] takes their counts, and [`BarWidth`] makes their bars the

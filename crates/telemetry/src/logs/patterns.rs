@@ -1,8 +1,8 @@
 //! Messages grouped by their pattern, which has placeholders for numbers, addresses, times and other parts that vary.
 //!
-//! They are counted in bounded memory. Patterns that differ in one token, such as a name without digits, become one. The
-//! patterns of a window of time are compared with those of a baseline of the same length: what is new, and what is more
-//! frequent.
+//! They are counted in bounded memory. Patterns that differ in one token, such as a name without digits, become one.
+//! The patterns of a window of time are compared with those of a baseline of the same length: what is new, and what is
+//! more frequent.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

@@ -1,5 +1,5 @@
-//! One pass over the batches of a log: facets, a histogram, a page, patterns and context, all over the same rows; and what a
-//! database counted itself, so that its rows need not be scanned.
+//! One pass over the batches of a log: facets, a histogram, a page, patterns and context, all over the same rows; and
+//! what a database counted itself, so that its rows need not be scanned.
 //!
 //! The batches may come in any order. Memory depends on the request and its bounds, and not on the number of rows.
 

@@ -1,5 +1,5 @@
-//! The answer to a query: one value for each series and bucket, and what is not in it. The values of series become the series
-//! of the answer: aggregated over labels, ordered, and bounded in number.
+//! The answer to a query: one value for each series and bucket, and what is not in it. The values of series become the
+//! series of the answer: aggregated over labels, ordered, and bounded in number.
 
 use std::collections::HashMap;
 

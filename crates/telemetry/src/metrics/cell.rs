@@ -1,6 +1,6 @@
 //! What is kept of the samples of one bucket of a series, or of the values that several series have in a bucket: for
-//! percentiles, exact values while they are few, then a sketch of fixed size; the growth of a counter from samples that may
-//! arrive a little out of order.
+//! percentiles, exact values while they are few, then a sketch of fixed size; the growth of a counter from samples that
+//! may arrive a little out of order.
 
 use std::collections::VecDeque;
 use std::f64::consts::PI;

@@ -5,11 +5,11 @@
 //! - the Kolmogorov–Smirnov **distance** of the values of both windows, 0 to 1, which also shows changes of the spread;
 //! - the **relative change** of the mean, `(interest − baseline) / |baseline|`.
 //!
-//! The score is `max(0, distance − noise) × (1 + share) / 2`. The noise is `1.36 × √(1/n + 1/m)`, at most 1: the distance
-//! that two windows with n and m values exceed by chance in one of twenty cases if nothing changed. So few values give a
-//! low score. The share is the change of the mean in relation to the larger of both means, 0 to 1. A series that exists
-//! in one window only has distance and share 1, and only its own values count for the noise. Identical windows have the
-//! score 0.
+//! The score is `max(0, distance − noise) × (1 + share) / 2`. The noise is `1.36 × √(1/n + 1/m)`, at most 1: the
+//! distance that two windows with n and m values exceed by chance in one of twenty cases if nothing changed. So few
+//! values give a low score. The share is the change of the mean in relation to the larger of both means, 0 to 1. A
+//! series that exists in one window only has distance and share 1, and only its own values count for the noise.
+//! Identical windows have the score 0.
 //!
 //! A counter is compared by its rates: the growth between two successive samples of a window, per second.
 
@@ -266,7 +266,7 @@ pub struct DistributionSummary {
 
 impl Distribution {
     /// Adds a value. Values that are not finite are ignored, because they have no mean.
-    pub(super) fn add(&mut self, value: f64) {
+    fn add(&mut self, value: f64) {
         if !value.is_finite() {
             return;
         }
@@ -290,7 +290,7 @@ impl Distribution {
     }
 
     /// The statistics and the kept values in order; `None` without values.
-    pub(super) fn finish(mut self) -> Option<(DistributionSummary, Vec<f64>)> {
+    fn finish(mut self) -> Option<(DistributionSummary, Vec<f64>)> {
         self.kept.sort_unstable_by(f64::total_cmp);
         let median = interpolate_sorted(&self.kept, 0.5)?;
         // Rounding may move the mean of equal values.

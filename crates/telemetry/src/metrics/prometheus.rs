@@ -1,5 +1,5 @@
-//! A metric source that speaks the HTTP API of Prometheus: queries as PromQL, the paths and parameters of requests, and how
-//! answers are read. Sending is the task of the caller.
+//! A metric source that speaks the HTTP API of Prometheus: queries as PromQL, the paths and parameters of requests, and
+//! how answers are read. Sending is the task of the caller.
 //!
 //! [HTTP API](https://prometheus.io/docs/prometheus/latest/querying/api/),
 //! [Querying basics](https://prometheus.io/docs/prometheus/latest/querying/basics/)

@@ -1,5 +1,5 @@
-//! A request for the points of a metric, which selects series by conditions on their labels, and the checked query that it
-//! becomes.
+//! A request for the points of a metric, which selects series by conditions on their labels, and the checked query that
+//! it becomes.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};

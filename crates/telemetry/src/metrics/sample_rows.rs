@@ -1,8 +1,8 @@
 //! Samples from the rows of tables: which column is what, and the series of each row, from columns of labels or of JSON
 //! objects with labels.
 //!
-//! Samples are mostly stored in the same order of series again and again. So the combination of a row is first guessed to
-//! be the one that followed last time, and the guess is checked, which is much cheaper than a look-up.
+//! Samples are mostly stored in the same order of series again and again. So the combination of a row is first guessed
+//! to be the one that followed last time, and the guess is checked, which is much cheaper than a look-up.
 
 use std::collections::HashMap;
 
@@ -254,7 +254,7 @@ impl LabelRows {
     ///
     /// # Errors
     /// `TooLarge` if there are too many combinations.
-    pub(super) fn find(&mut self, columns: &[StringViewArray], row: usize) -> Result<usize, Error> {
+    fn find(&mut self, columns: &[StringViewArray], row: usize) -> Result<usize, Error> {
         let guess = self.followers.get(self.previous).copied().unwrap_or_default();
         let is_right =
             |values: &Vec<KnownText>| values.iter().zip(columns).all(|(known, texts)| known.is_at(texts, row));

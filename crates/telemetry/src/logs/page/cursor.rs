@@ -4,10 +4,10 @@
 //! request; it is no signature, and a cursor gives no rights.
 //!
 //! A page may end between entries with the same time, and entries with that time may be added later. For each source, a
-//! cursor therefore keeps what was returned of its time. For a source with positions, that is the last position, and for
-//! one of several files the last offset in each of them: a file that begins after a rotation may come before the others
-//! in the order. For a source without positions, it is a list of row hashes; appended rows have any hash, so that a
-//! threshold would skip some of them. Only if a list becomes too long, a threshold replaces it.
+//! cursor therefore keeps what was returned of its time. For a source with positions, that is the last position, and
+//! for one of several files the last offset in each of them: a file that begins after a rotation may come before the
+//! others in the order. For a source without positions, it is a list of row hashes; appended rows have any hash, so
+//! that a threshold would skip some of them. Only if a list becomes too long, a threshold replaces it.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;

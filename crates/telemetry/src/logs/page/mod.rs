@@ -1,12 +1,12 @@
-//! Pages of entries in a total order: the best entries of a scan in a direction, in memory that depends on the size of the
-//! page only.
+//! Pages of entries in a total order: the best entries of a scan in a direction, in memory that depends on the size of
+//! the page only.
 //!
 //! A page is right if the scan receives every row with the time of the cursor and every row with the time of the last
 //! entry. A database that limits the rows itself must therefore include those with the same time as the last one
 //! (`FETCH FIRST … ROWS WITH TIES`).
 //!
-//! From each batch, only the rows that may be in the page are copied. Their copies are joined from time to time, so that a
-//! batch of which one row is left does not stay.
+//! From each batch, only the rows that may be in the page are copied. Their copies are joined from time to time, so
+//! that a batch of which one row is left does not stay.
 
 mod cursor;
 mod entry_order;

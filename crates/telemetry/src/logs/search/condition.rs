@@ -1,5 +1,5 @@
-//! What a query means over columns, free of any database. Conditions are evaluated over batches here, and rendered as SQL
-//! elsewhere.
+//! What a query means over columns, free of any database. Conditions are evaluated over batches here, and rendered as
+//! SQL elsewhere.
 
 use arrow::array::{Array, AsArray, GenericStringArray, OffsetSizeTrait, RecordBatch};
 use arrow::buffer::BooleanBuffer;

@@ -1,4 +1,5 @@
-//! Text with `*` for any characters, against texts: a search for its literal parts, without allocation for texts of ASCII.
+//! Text with `*` for any characters, against texts: a search for its literal parts, without allocation for texts of
+//! ASCII.
 //!
 //! Texts that differ in case only have the same folded text, also where folding changes the length, as for `ß` and `SS`.
 

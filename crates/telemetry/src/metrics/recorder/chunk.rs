@@ -5,8 +5,9 @@
 //! bit, and so does a value that does not change. A counter that grows by about the same number takes two to three
 //! bytes, and an arbitrary value up to nine.
 //!
-//! A record has its length and checksum, then the name of its metric, its labels and its samples. All numbers are little-endian. A record does not refer to others, so that a file can be removed or damaged without
-//! an effect on the rest.
+//! A record has its length and checksum, then the name of its metric, its labels and its samples. All numbers are
+//! little-endian. A record does not refer to others, so that a file can be removed or damaged without an effect on the
+//! rest.
 
 use crate::metrics::model::{Labels, Sample};
 
@@ -20,7 +21,7 @@ struct BitWriter {
 
 impl BitWriter {
     /// Appends the lowest `count` bits (at most 64) of `bits`.
-    pub(super) fn write(&mut self, bits: u64, count: u32) {
+    fn write(&mut self, bits: u64, count: u32) {
         let mut open = count;
         while open > 0 {
             if self.free == 0 {
@@ -38,12 +39,12 @@ impl BitWriter {
     }
 
     /// The bytes, the last one filled with zeros.
-    pub(super) fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The memory reserved for the bytes.
-    pub(super) fn capacity(&self) -> usize {
+    fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 }
@@ -56,12 +57,12 @@ struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }
 
     /// The next `count` bits (at most 64); `None` behind the end.
-    pub(super) fn read(&mut self, count: u32) -> Option<u64> {
+    fn read(&mut self, count: u32) -> Option<u64> {
         if count == 0 {
             return Some(0);
         }
