@@ -1,8 +1,5 @@
-//! Writes one answer: encodes rows as text or bytes, sends them in pieces, and ends at the budget.
-
-mod bound;
-mod progress;
-mod text;
+//! Writes one answer: encodes rows as text or bytes, sends them in pieces, and ends at the budget, with a notice when
+//! rows are missing.
 
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
@@ -14,14 +11,11 @@ use tidegate_core::{Budget, Content, DataFence, Error, Format, ResourceLink};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{AnswerMeta, BodyMetadata, ReplySender};
 
-use self::bound::{AnswerBound, TruncationReason};
 use crate::body::{RowEncoder, not_text};
-use crate::format::resolve_format;
+use crate::format::{batch_cells, resolve_format};
+use crate::progress::ProgressReporter;
 use crate::request::OutputOptions;
 use crate::structured::StructuredRows;
-
-pub(crate) use self::bound::NextPage;
-pub(crate) use self::progress::{AnswerStage, ProgressReporter};
 
 /// Answers with a larger budget have no structured content, because the rows would have to be buffered.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
@@ -305,4 +299,234 @@ pub(crate) fn stored_result_link(uri: &str) -> Content {
         mime_type: Some("application/json".to_owned()),
         size_bytes: None,
     })
+}
+
+/// A piece of this size is sent. A longer row is split.
+const PIECE_BYTES: usize = 60 * 1024;
+/// The first piece is small, so that the first rows arrive early.
+const FIRST_PIECE_BYTES: usize = 4 * 1024;
+/// Maximum text that batch mode buffers. A longer answer streams from there on.
+const BUFFERED_BYTES_MAX: usize = 1024 * 1024;
+
+impl AnswerWriter<'_> {
+    async fn push_text(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
+        let cells = batch_cells(batch);
+        for row in 0..batch.num_rows() {
+            if self.bound.rows_max.is_some_and(|max| self.rows >= max) {
+                self.truncation = Some(self.bound.row_truncation);
+                return Ok(ControlFlow::Break(()));
+            }
+            self.end_full_item().await?;
+            let Some(text) = self.encoder.text() else { break };
+            let bytes = text.write_row(&cells, row);
+            // The text so far must stay within the budget when it is closed.
+            if !self.bound.fits(self.sent_bytes + self.fence_bytes + text.closed_bytes_max()) {
+                self.truncation = Some(TruncationReason::ByteBudget { next: bytes });
+                text.undo_row(bytes);
+                return Ok(ControlFlow::Break(()));
+            }
+            let pending_bytes = text.piece_bytes();
+            self.rows += 1;
+            if let Some(structured) = &mut self.structured {
+                structured.write_row(&cells, row);
+            }
+            if pending_bytes >= self.piece_bytes() {
+                self.send_pending().await?;
+            }
+        }
+        self.report_progress().await?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Ends the open text before the next row if it has all its rows; that row begins another one.
+    async fn end_full_item(&mut self) -> Result<(), Error> {
+        let Some(rows_max) = self.item_rows else { return Ok(()) };
+        let Some(text) = self.encoder.text().filter(|text| text.rows >= rows_max.get()) else { return Ok(()) };
+        text.write_end(false);
+        let (is_list, started) = (self.output.extract.is_some(), self.progress.started());
+        let next = RowEncoder::for_answer(self.format, is_list, &self.schema, started)?;
+        self.send_rest().await?;
+        self.encoder = next;
+        self.reply.end_text().await
+    }
+
+    /// Sends the buffered rows, because the next ones are not ready; not in batch mode.
+    pub(crate) async fn flush_pending(&mut self) -> Result<(), Error> {
+        let has_pending = self.encoder.text().is_some_and(|text| text.piece_bytes() > 0);
+        if has_pending && !self.is_buffering { self.send_pending().await } else { Ok(()) }
+    }
+
+    fn piece_bytes(&self) -> usize {
+        if self.is_buffering {
+            BUFFERED_BYTES_MAX
+        } else if self.sent_bytes == 0 {
+            FIRST_PIECE_BYTES
+        } else {
+            PIECE_BYTES
+        }
+    }
+
+    async fn send_pending(&mut self) -> Result<(), Error> {
+        self.is_buffering = false;
+        if let Some((text, rows)) = self.encoder.text().map(|text| text.take_piece()) {
+            self.send_text(text, rows).await?;
+        }
+        self.report_progress().await
+    }
+
+    async fn finish_text(&mut self, next: Option<&NextPage>) -> Result<(), Error> {
+        let (is_body, reply) = (self.is_body(), self.reply);
+        let is_truncated = self.is_truncated();
+        let notice = self.truncation_notice(next);
+        // An item whose first row did not fit is left out.
+        let omits_empty = self.item_rows.is_some() && self.rows > 0;
+        if let Some(text) = self.encoder.text().filter(|text| text.rows > 0 || !omits_empty) {
+            text.write_end(is_truncated);
+            if let (Some(notice), true) = (&notice, is_body) {
+                text.write_note(notice);
+            }
+            if is_body {
+                self.encoder.write_missing_note();
+            }
+            self.send_rest().await?;
+        }
+        self.close_fence().await?;
+        if !is_body {
+            if let Some(notice) = notice {
+                reply.end_text().await?;
+                reply.send_block(Content::text(notice)).await?;
+            }
+            reply.send_missing_nodes_note().await?;
+            if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
+                reply.send_block(stored_result_link(uri)).await?;
+            }
+        }
+        if let Some(structured) = self.structured.take() {
+            reply.send_structured_json(structured.finish(is_truncated)).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the answer after a failure. Rows that were sent stay: their block is closed, and a body contains the error
+    /// where its format allows that.
+    pub(crate) async fn abandon(mut self, error: &Error) -> Result<(), Error> {
+        let is_body = self.is_body();
+        // Without its end, an Arrow stream or a Parquet file is recognizably incomplete.
+        let Some(text) = self.encoder.text().filter(|_| self.sent_bytes > 0) else { return Ok(()) };
+        if is_body {
+            text.write_failure(&error.to_string());
+            return self.send_rest().await;
+        }
+        text.write_end(true);
+        self.send_rest().await?;
+        self.close_fence().await?;
+        self.reply.end_text().await
+    }
+
+    async fn send_rest(&mut self) -> Result<(), Error> {
+        let Some((text, rows)) = self.encoder.text().map(|text| text.take_rest()) else { return Ok(()) };
+        self.send_text(text, rows).await
+    }
+}
+
+/// Bytes of the budget that are reserved for the notice about missing rows.
+const NOTICE_BYTES: usize = 400;
+/// Smaller budgets reserve nothing.
+const NOTICE_BUDGET_MIN_BYTES: usize = 10 * NOTICE_BYTES;
+
+/// Why an answer ended before its rows did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TruncationReason {
+    RowLimit,
+    RowBudget,
+    /// The next row, of `next` bytes, does not fit.
+    ByteBudget {
+        next: usize,
+    },
+}
+
+/// Where an answer continues that did not fit.
+#[derive(Debug, Clone)]
+pub(crate) struct NextPage {
+    pub(crate) cursor: String,
+    /// The maximum number of stored rows, if the query may have more.
+    pub(crate) rows_max: Option<u64>,
+    /// The URI of the stored result, for callers that may read it.
+    pub(crate) uri: Option<String>,
+}
+
+impl NextPage {
+    fn hint(&self) -> String {
+        let place = self.uri.as_ref().map(|uri| format!(" at {uri}")).unwrap_or_default();
+        let stored = match self.rows_max {
+            Some(max) => format!(
+                " At most the first {max} rows (limit, max_rows) are stored{place}; raise the limit to store more."
+            ),
+            None if place.is_empty() => place,
+            None => format!(" The rows are stored{place}."),
+        };
+        format!("To continue, repeat the call with \"cursor\": \"{}\".{stored}", self.cursor)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct AnswerBound {
+    rows_max: Option<u64>,
+    /// The reason when the answer ends at `rows_max`.
+    row_truncation: TruncationReason,
+    bytes_max: Option<usize>,
+    /// Bytes that are reserved for the note about missing nodes.
+    note_bytes: usize,
+}
+
+impl AnswerBound {
+    fn new(expected: Option<u64>, budget: Budget) -> Self {
+        let (rows_max, row_truncation) = match (expected, budget.rows) {
+            (Some(expected), Some(allowed)) if allowed < expected => (Some(allowed), TruncationReason::RowBudget),
+            (Some(expected), _) => (Some(expected), TruncationReason::RowLimit),
+            (None, allowed) => (allowed, TruncationReason::RowBudget),
+        };
+        Self { rows_max, row_truncation, bytes_max: budget.bytes, note_bytes: 0 }
+    }
+
+    /// Whether an answer of `bytes` bytes leaves space for the notice.
+    fn fits(&self, bytes: usize) -> bool {
+        self.bytes_max.is_none_or(|max| {
+            let line = if max >= NOTICE_BUDGET_MIN_BYTES { NOTICE_BYTES + self.note_bytes.min(max / 2) } else { 0 };
+            bytes + line <= max
+        })
+    }
+}
+
+impl AnswerWriter<'_> {
+    /// The notice at the end: how many rows are included, and how to get the rest. `None` if the answer has all rows that
+    /// the caller asked for.
+    fn truncation_notice(&self, next: Option<&NextPage>) -> Option<String> {
+        let (reason, rows, before) = (self.truncation?, self.rows, self.rows_before);
+        let next_hint = next.map(NextPage::hint);
+        let limit_hint = next_hint.as_deref().or(self.output.limit_hint);
+        let budget_hint = next_hint.as_deref().unwrap_or(self.output.overflow_hint);
+        let noun = if self.output.extract.is_some() { "value" } else { "row" };
+        let bytes_max = self.bound.bytes_max.unwrap_or_default();
+        let visible = match rows {
+            0 => format!("no {noun}s"),
+            1 if before > 0 => format!("{noun} {}", before + 1),
+            _ if before > 0 => format!("{noun}s {} to {}", before + 1, before + rows),
+            1 => format!("the first {noun}"),
+            _ => format!("the first {rows} {noun}s"),
+        };
+        Some(match reason {
+            TruncationReason::RowLimit => format!("Showing {visible}; more exist. {}", limit_hint?),
+            TruncationReason::RowBudget => {
+                format!("Showing {visible}, the maximum of an answer; more exist. {budget_hint}")
+            }
+            TruncationReason::ByteBudget { next } if rows == 0 => format!(
+                "Showing {visible}: the first has {next} bytes, and the limit is {bytes_max}. \
+                 Select fewer columns, or shorten long ones with left(column, 100)."
+            ),
+            TruncationReason::ByteBudget { .. } => {
+                format!("Showing {visible}, as many as fit into {bytes_max} bytes; more exist. {budget_hint}")
+            }
+        })
+    }
 }

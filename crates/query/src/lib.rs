@@ -24,6 +24,7 @@ mod named_enum;
 mod nearest_tables;
 mod network;
 mod node_memory;
+mod progress;
 mod render;
 mod request;
 mod result_manifest;

@@ -7,10 +7,10 @@ use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 use super::Executor;
 use super::delivery::{AnswerRecorder, RowAnswer};
 use super::run::{run_plan, run_until_cancelled};
-use crate::answer::{AnswerStage, ProgressReporter};
 use crate::database::{Plan, QueryRows};
 use crate::distinct::DistinctValues;
 use crate::format::resolve_format;
+use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
 
 /// A pipeline-breaking plan that expects at most this many rows is answered in batch mode.

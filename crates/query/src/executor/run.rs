@@ -13,9 +13,9 @@ use tidegate_runtime::{Job, RunningCall};
 use tidegate_sql::Statement;
 
 use super::Executor;
-use crate::answer::{AnswerStage, ProgressReporter};
 use crate::changed_rows::read_changed_rows;
 use crate::database::{Database, Plan, QueryRows};
+use crate::progress::{AnswerStage, ProgressReporter};
 use crate::secrets::redact_stream;
 
 pub(super) type RecordBatchStream = BoxStream<'static, Result<RecordBatch, Error>>;
