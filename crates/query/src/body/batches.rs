@@ -1,25 +1,119 @@
-//! A body as a Parquet file, written sequentially: a row group is sent as soon as it is closed, and the footer comes
-//! last. A truncated file has no footer and is invalid.
+//! Bodies that are encoded by batches, Arrow IPC and Parquet.
 //!
-//! [File format](https://parquet.apache.org/docs/file-format/)
+//! Arrow IPC is a stream whose batches are sent as they are encoded, or a file, which is a stream between a mark and an
+//! index of its batches. Parquet is written sequentially: a row group is sent as soon as it is closed, and the footer
+//! comes last. A truncated file has no footer and is invalid.
+//!
+//! Columns have the logical type UUID, which the Arrow types alone do not express. JSON text stays text. Readers reject
+//! a whole Parquet file for one value that does not match its column type, and SQLite stores any text in a JSON column.
+//!
+//! [Arrow IPC Streaming Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format),
+//! [Arrow IPC File Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-file-format),
+//! [Parquet](https://parquet.apache.org/docs/file-format/)
 
-mod columns;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::{FileWriter, StreamWriter};
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use tidegate_core::{Error, ErrorKind, Format};
 
-use self::columns::parquet_columns;
 use super::BatchBody;
 use super::portable::PortableSchema;
+use crate::format::ExtensionType;
 use crate::missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY};
+
+pub(super) struct ArrowBody {
+    format: Format,
+    portable: PortableSchema,
+    writer: IpcWriter,
+}
+
+enum IpcWriter {
+    Stream(StreamWriter<Vec<u8>>),
+    File(FileWriter<Vec<u8>>),
+}
+
+impl ArrowBody {
+    /// A file for [`Format::ArrowFile`], and otherwise a stream.
+    pub(super) fn new(schema: &SchemaRef, format: Format) -> Result<Self, Error> {
+        let portable = PortableSchema::new(schema, format);
+        let writer = IpcWriter::new(portable.schema(), format).map_err(arrow_error)?;
+        Ok(Self { format, portable, writer })
+    }
+
+    /// Encodes the complete body of one batch, including dictionaries that were sent before.
+    fn encode_standalone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+        let mut writer = IpcWriter::new(self.portable.schema(), self.format)?;
+        writer.write(&self.portable.convert(batch)?)?;
+        writer.finish()?;
+        Ok(writer.take_bytes())
+    }
+}
+
+impl BatchBody for ArrowBody {
+    fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error> {
+        let batch = self.portable.convert(batch).map_err(arrow_error)?;
+        self.writer.write(&batch).map_err(arrow_error)?;
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<Bytes, Error> {
+        Ok(self.writer.take_bytes().into())
+    }
+
+    fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
+        Ok(self.encode_standalone(batch).map_err(arrow_error)?.len())
+    }
+
+    fn finish(&mut self) -> Result<Bytes, Error> {
+        self.writer.finish().map_err(arrow_error)?;
+        self.flush()
+    }
+}
+
+impl IpcWriter {
+    fn new(schema: &Schema, format: Format) -> Result<Self, ArrowError> {
+        Ok(match format {
+            Format::ArrowFile => Self::File(FileWriter::try_new(Vec::new(), schema)?),
+            _ => Self::Stream(StreamWriter::try_new(Vec::new(), schema)?),
+        })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        match self {
+            Self::Stream(writer) => writer.write(batch),
+            Self::File(writer) => writer.write(batch),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), ArrowError> {
+        match self {
+            Self::Stream(writer) => writer.finish(),
+            Self::File(writer) => writer.finish(),
+        }
+    }
+
+    fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(match self {
+            Self::Stream(writer) => writer.get_mut(),
+            Self::File(writer) => writer.get_mut(),
+        })
+    }
+}
+
+fn arrow_error(error: ArrowError) -> Error {
+    Error::internal(format!("rows cannot be written as Arrow: {error}"))
+}
 
 /// Rows that are written between two checks of the memory use.
 const SLICE_ROWS: usize = 8 * 1024;
@@ -46,7 +140,7 @@ impl ParquetBody {
             let message = "the answer has no columns, but a Parquet file needs at least one";
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        Self::with_bounds(schema, GROUP_BOUNDS).map_err(encoding_error)
+        Self::with_bounds(schema, GROUP_BOUNDS).map_err(parquet_error)
     }
 
     fn with_bounds(schema: &SchemaRef, bounds: GroupBounds) -> Result<Self, ParquetError> {
@@ -89,19 +183,19 @@ impl ParquetBody {
 
 impl BatchBody for ParquetBody {
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error> {
-        self.push(batch).and_then(|()| self.take_closed_groups()).map_err(encoding_error)
+        self.push(batch).and_then(|()| self.take_closed_groups()).map_err(parquet_error)
     }
 
     fn flush(&mut self) -> Result<Bytes, Error> {
-        self.writer.flush().and_then(|()| self.take_closed_groups()).map_err(encoding_error)
+        self.writer.flush().and_then(|()| self.take_closed_groups()).map_err(parquet_error)
     }
 
     fn standalone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
-        Ok(self.encode_standalone(batch).map_err(encoding_error)?.len())
+        Ok(self.encode_standalone(batch).map_err(parquet_error)?.len())
     }
 
     fn finish(&mut self) -> Result<Bytes, Error> {
-        self.writer.finish().and_then(|_| Ok(self.writer.sync()?)).map_err(encoding_error)?;
+        self.writer.finish().and_then(|_| Ok(self.writer.sync()?)).map_err(parquet_error)?;
         Ok(std::mem::take(self.writer.inner_mut()).into())
     }
 }
@@ -125,8 +219,30 @@ fn writer_properties(bounds: GroupBounds, schema: &Schema) -> Result<WriterPrope
         .build())
 }
 
-fn encoding_error(error: ParquetError) -> Error {
+fn parquet_error(error: ParquetError) -> Error {
     Error::internal(format!("an answer cannot be written as Parquet: {error}"))
+}
+
+fn parquet_columns(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
+    let converted = ArrowSchemaConverter::new().convert(schema)?;
+    let root = converted.root_schema();
+    let columns =
+        root.get_fields().iter().zip(schema.fields()).map(|(column, field)| match ExtensionType::from_field(field) {
+            Some(ExtensionType::Uuid) => uuid_column(field),
+            Some(ExtensionType::Json | ExtensionType::Number) | None => Ok(column.clone()),
+        });
+    let columns = columns.collect::<Result<Vec<TypePtr>, _>>()?;
+    let root = Type::group_type_builder(root.name()).with_fields(columns).build()?;
+    Ok(SchemaDescriptor::new(Arc::new(root)))
+}
+
+fn uuid_column(field: &Field) -> Result<TypePtr, ParquetError> {
+    let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let column = Type::primitive_type_builder(field.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
+        .with_length(16)
+        .with_repetition(repetition)
+        .with_logical_type(Some(LogicalType::Uuid));
+    Ok(Arc::new(column.build()?))
 }
 
 #[cfg(test)]
