@@ -8,7 +8,6 @@ mod answer;
 mod batch_channel;
 mod body;
 mod calendar;
-mod changed_rows;
 mod counted_target;
 mod database;
 mod database_kind;
@@ -27,7 +26,6 @@ mod node_memory;
 mod progress;
 mod render;
 mod request;
-mod result_manifest;
 mod row_policy;
 mod secrets;
 mod spec;
@@ -38,7 +36,6 @@ mod usage;
 pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
 pub use calendar::{date_from_days, days_from_date, write_date};
-pub use changed_rows::{changed_rows_batch, changed_rows_schema};
 pub use counted_target::{CountedTarget, WriteTotals};
 pub use database::{
     Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, TableStorage,
@@ -47,7 +44,7 @@ pub use database::{
 pub use database_kind::DatabaseKind;
 pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
-pub use executor::{Executor, compute_query_id};
+pub use executor::{Executor, changed_rows_batch, changed_rows_schema, compute_query_id, result_manifest};
 pub use format::{
     ColumnFormatter, ExtensionType, as_foreign_text, declared_type_name, field_type_name, is_foreign_text, type_name,
     with_type_name, without_type_name,
@@ -66,7 +63,6 @@ pub use network::{
 };
 pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest};
-pub use result_manifest::result_manifest;
 pub use row_policy::{
     HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter, RowPolicies,
     RowPolicy, RowValue, TableView, UNFIT_POLICY_HINT, ValueKind,

@@ -9,25 +9,35 @@
 //! 5. Budget: the first row that does not fit ends the answer (`answer/bound.rs`).
 //! 6. Page: a cursor names that row, and the answer ends with it.
 //! 7. Store: the rows are stored from there on, after the end of the answer. No query runs twice.
+//!
+//! An earlier answer is reused for the same statement, by a caller with the same rights, over unchanged data. Storing
+//! an answer for that takes some milliseconds, and on a busy server the time of a query includes that of the others. So
+//! only answers that are worth it are stored.
 
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::{FutureExt, StreamExt};
+use lru::LruCache;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{Budget, Content, Error, ErrorKind};
+use tidegate_core::{Budget, CallerIdentity, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Answer, AnswerMeta, Job, ReplySender};
+use tidegate_sql::{SqlDialect, Statement};
 
-use super::Executor;
-use super::run::{RecordBatchStream, cancelled_error, next_batch};
-use super::running_queries::RunningQuery;
+use super::{Executor, RecordBatchStream, cancelled_error, next_batch};
 use crate::answer::{AnswerWriter, NextPage};
 use crate::body::stored_columns;
 use crate::distinct::DistinctValues;
 use crate::format::resolve_format;
+use crate::freshness::Freshness;
 use crate::missing_nodes::mark_schema;
 use crate::progress::ProgressReporter;
 use crate::request::{OutputOptions, OverflowPolicy, QueryRequest};
@@ -321,7 +331,7 @@ impl Executor {
         Answer::written(move |reply| async move { executor.write_page(&result, row, output, &reply).await })
     }
 
-    pub(super) async fn write_page(
+    async fn write_page(
         &self,
         result: &Arc<StoredResult>,
         row: u64,
@@ -383,4 +393,156 @@ async fn report_if_incomplete(
         reply.send_block(Content::text(line)).await?;
     }
     Ok(AnswerMeta { is_truncated: Some(true), ..metadata })
+}
+
+impl Executor {
+    /// The key to cache the answer under, unless it must not be reused, and an earlier answer that is still valid.
+    pub(super) async fn look_up_cache(
+        &self,
+        request: &QueryRequest,
+        job: &Job,
+    ) -> (Option<CacheKey>, Option<Arc<StoredResult>>) {
+        let QueryRequest { database, statement, output } = request;
+        let (Some(store), OverflowPolicy::Store { cached: true, .. }) = (&self.store, output.overflow) else {
+            return (None, None);
+        };
+        if statement.transaction().writes {
+            return (None, None);
+        }
+        let (version, age) = match database.freshness(statement, job.principal()).await {
+            Freshness::Never => return (None, None),
+            Freshness::UntilChanged(version) => (version, None),
+            Freshness::MaxAge(age) => (0, Some(age)),
+        };
+        let policies = database.row_policy_fingerprint(job.principal());
+        let rules = job.protection().redactor().map_or("", |redactor| redactor.rules_id());
+        let shape = format!("{:?} {:?} {policies} {rules}", output.rows_max, output.extract);
+        let key = statement_cache_key(statement, database.name(), version, &shape, job);
+        let result = store.cached_answer(&key, age, job.caller());
+        // An answer from before a table changed may not conform to the current output schema.
+        (Some(key), result.filter(|result| output.check_columns(result.schema()).is_ok()))
+    }
+
+    pub(super) async fn replay_answer(
+        &self,
+        result: &Arc<StoredResult>,
+        output: &OutputOptions,
+        reply: &ReplySender,
+    ) -> Result<AnswerMeta, Error> {
+        reply.job().set_result_uri(result.header().id.uri());
+        reply.job().set_answer_age(result.age());
+        let output = OutputOptions { rows_max: None, ..output.clone() };
+        let metadata = self.write_page(result, 0, output, reply).await?;
+        Ok(AnswerMeta { is_cached: true, ..metadata })
+    }
+}
+
+/// The key of `statement` for `database`, whose data is in the state `version`. The key contains everything that
+/// the answer may depend on: the caller with its roles and claims, and the generation of the configuration. `shape`
+/// describes the other options of the rows.
+fn statement_cache_key(statement: &Statement, database: &str, version: u64, shape: &str, job: &Job) -> CacheKey {
+    let principal = job.principal();
+    // The text is rendered from the AST, so that whitespace and comments do not matter. The AST of PostgreSQL's SQL may
+    // lack clauses, and its text has no comments.
+    let ast = statement.ast().filter(|_| statement.dialect().has_complete_ast());
+    let text = ast.map_or_else(|| statement.text().to_owned(), ToString::to_string);
+    let owner = CallerIdentity::from_caller(job.caller()).to_text();
+    let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
+    let claims = serde_json::to_string(&principal.claims).unwrap_or_default();
+    let parameters = format!("{:?}", statement.parameters());
+    let numbers = format!("{} {version} {}", principal.generation, statement.dialect().name());
+    CacheKey::from_parts(&[&owner, &roles.join("\n"), &claims, database, &numbers, &text, &parameters, shape])
+}
+
+/// A query that takes less time is fast.
+const SLOW_AFTER: Duration = Duration::from_millis(20);
+const FAST_QUERIES_MAX: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
+
+static PROCESSORS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+
+/// The queries that run now.
+#[derive(Debug)]
+pub(super) struct RunningQueries {
+    running: AtomicUsize,
+    /// The last queries that were slow only because of others.
+    fast: Mutex<LruCache<CacheKey, ()>>,
+}
+
+/// A query that runs until this is dropped.
+#[derive(Debug)]
+pub(super) struct RunningQuery {
+    queries: Arc<RunningQueries>,
+    started: Instant,
+}
+
+impl Default for RunningQueries {
+    fn default() -> Self {
+        Self { running: AtomicUsize::new(0), fast: Mutex::new(LruCache::new(FAST_QUERIES_MAX)) }
+    }
+}
+
+impl RunningQueries {
+    pub(super) fn enter(self: &Arc<Self>) -> RunningQuery {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        RunningQuery { queries: self.clone(), started: Instant::now() }
+    }
+}
+
+impl RunningQuery {
+    /// Whether the answer of `key` is worth storing: the query is slow by itself, or slow because of others and repeated.
+    fn is_worth_storing(&self, key: CacheKey) -> bool {
+        let elapsed = self.started.elapsed();
+        let RunningQueries { running, fast } = &*self.queries;
+        let own_time = own_time(elapsed, running.load(Ordering::Relaxed), *PROCESSORS);
+        own_time >= SLOW_AFTER || (elapsed >= SLOW_AFTER && fast.lock().put(key, ()).is_some())
+    }
+}
+
+impl Drop for RunningQuery {
+    fn drop(&mut self) {
+        self.queries.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// About the time that a query would have taken alone, if all that run now share the processors.
+fn own_time(elapsed: Duration, running: usize, processors: usize) -> Duration {
+    let share = u32::try_from(running.div_ceil(processors)).unwrap_or(u32::MAX);
+    elapsed / share.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_share_the_processors() {
+        let time = |running| own_time(Duration::from_millis(100), running, 2).as_millis();
+        assert_eq!([0, 1, 2, 3, 4, 50].map(time), [100, 100, 100, 50, 50, 4]);
+    }
+
+    #[test]
+    fn slow_queries_and_repeated_ones_are_worth_it() {
+        let queries = Arc::new(RunningQueries::default());
+        let query_since = |elapsed: Duration| {
+            let mut query = queries.enter();
+            query.started -= elapsed;
+            query
+        };
+        // Nothing has elapsed since a time in the future, however slow the machine is.
+        let fast_query = || {
+            let mut query = queries.enter();
+            query.started += Duration::from_secs(3_600);
+            query
+        };
+        let [first, second] = ["a", "b"].map(|part| CacheKey::from_parts(&[part]));
+        assert!(!fast_query().is_worth_storing(first));
+        assert!(query_since(Duration::from_millis(50)).is_worth_storing(first));
+        // Then each processor has a thousand other queries.
+        let others: Vec<RunningQuery> = (0..1_000 * *PROCESSORS).map(|_| queries.enter()).collect();
+        let repeated = query_since(Duration::from_millis(50));
+        assert_eq!([first, second, first].map(|key| repeated.is_worth_storing(key)), [false, false, true]);
+        assert!(!fast_query().is_worth_storing(first), "fast in any case");
+        drop((others, repeated));
+        assert_eq!(queries.running.load(Ordering::Relaxed), 0);
+    }
 }

@@ -1,29 +1,34 @@
-//! Stores complete answers: the caller receives a preview and a link, while the query continues.
+//! Stores complete answers: the caller receives a preview with a summary of the columns, and a link, while the query
+//! continues. Readers of the result receive its manifest as JSON.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, SortField};
+use chrono::{DateTime, SecondsFormat};
 use futures::{StreamExt, TryStreamExt, future};
+use serde_json::{Value, json};
+use tidegate_core::{Caller, Content, Error, shorten};
+use tidegate_results::{NewResult, ResultEnd, ResultStore, StoredResult};
+use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 
-use super::Executor;
 use super::delivery::next_page;
-use super::run::{RecordBatchStream, run_plan, run_until_cancelled};
-use super::summary::summarize_columns;
+use super::{Executor, RecordBatchStream, run_plan, run_until_cancelled};
 use crate::answer::stored_result_link;
 use crate::body::{new_text_body, stored_columns};
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
-use crate::format::batch_cells;
+use crate::format::{batch_cells, field_type_name, unique_names};
 use crate::missing_nodes::mark_schema;
 use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{OutputOptions, QueryRequest};
-use crate::result_manifest::result_manifest;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
-use tidegate_core::{Content, Error};
-use tidegate_results::{NewResult, ResultStore, StoredResult};
-use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 
 const PREVIEW_ROWS_MAX: usize = 10;
 const PREVIEW_BYTES_MAX: usize = 4 * 1024;
@@ -218,4 +223,113 @@ impl ExportPreview<'_> {
         }
         structured.finish(true)
     }
+}
+
+/// Maximum characters of a minimum or maximum value.
+const VALUE_CHARS_MAX: usize = 60;
+
+/// Summarizes each column of `batches`: the number of values and nulls, the minimum, the maximum, and the number of
+/// distinct values. Columns that cannot be compared have neither of the last three.
+fn summarize_columns(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+    let rows = concat_batches(schema, batches)?;
+    let cells = batch_cells(&rows);
+    let (mut counts, mut nulls, mut distinct) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut least, mut greatest) = (Vec::new(), Vec::new());
+    for (values, cells) in rows.columns().iter().zip(&cells) {
+        let text = |row: &usize| {
+            let mut text = String::new();
+            cells.append_text(*row, &mut text);
+            shorten(text, VALUE_CHARS_MAX)
+        };
+        let present: Vec<usize> = (0..rows.num_rows()).filter(|row| !cells.is_null(*row)).collect();
+        counts.push(present.len() as u64);
+        nulls.push((rows.num_rows() - present.len()) as u64);
+        let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())]);
+        let keys = converter.and_then(|converter| converter.convert_columns(std::slice::from_ref(values))).ok();
+        let keys = keys.as_ref();
+        least.push(keys.and_then(|keys| present.iter().min_by_key(|row| keys.row(**row))).map(text));
+        greatest.push(keys.and_then(|keys| present.iter().max_by_key(|row| keys.row(**row))).map(text));
+        distinct.push(keys.map(|keys| {
+            let different: HashSet<&[u8]> = present.iter().map(|row| keys.row(*row).data()).collect();
+            different.len() as u64
+        }));
+    }
+    RecordBatch::try_from_iter_with_nullable([
+        ("column", Arc::new(StringArray::from(unique_names(schema))) as ArrayRef, true),
+        ("count", Arc::new(UInt64Array::from(counts)), true),
+        ("nulls", Arc::new(UInt64Array::from(nulls)), true),
+        ("min", Arc::new(StringArray::from_iter(least)), true),
+        ("max", Arc::new(StringArray::from_iter(greatest)), true),
+        ("distinct", Arc::new(UInt64Array::from(distinct)), true),
+    ])
+}
+
+/// The manifest of `result`, with links that act for `reader`. A reader that came by a link receives no further
+/// links, because they would never expire.
+pub fn result_manifest(store: &ResultStore, result: &StoredResult, reader: Option<&Caller>) -> Value {
+    let header = result.header();
+    let progress = result.progress();
+    let blocks: Vec<Value> = progress
+        .blocks
+        .iter()
+        .enumerate()
+        .map(|(index, block)| {
+            json!({
+                "index": index, "first_row": block.first_row, "rows": block.rows, "bytes": block.bytes,
+                "sha256": block.sha256,
+            })
+        })
+        .collect();
+    let columns = result.schema().fields().iter();
+    let columns: Vec<Value> = columns
+        .map(|field| json!({"name": field.name(), "type": field_type_name(field), "nullable": field.is_nullable()}))
+        .collect();
+    let mut manifest = json!({
+        "id": header.id.to_string(),
+        "uri": header.id.uri(),
+        "status": progress.status(),
+        "created_at": format_time(header.created_at_ms),
+        "expires_at": format_time(header.expires_at_ms),
+        "job": header.job.to_string(),
+        "rows": progress.rows(),
+        "bytes": progress.bytes(),
+        "columns": columns,
+        "blocks": blocks,
+    });
+    match &header.file {
+        Some(file) => {
+            manifest["resource"] = header.tool.as_str().into();
+            manifest["file"] = json!({"name": file.name, "bytes": file.bytes});
+            if let Some(media_type) = &file.media_type {
+                manifest["file"]["media_type"] = media_type.as_str().into();
+            }
+        }
+        None => {
+            manifest["tool"] = header.tool.as_str().into();
+            manifest["database"] = header.database.as_str().into();
+        }
+    }
+    if let Some(reason) = progress.end.as_ref().and_then(ResultEnd::reason) {
+        manifest["reason"] = reason.into();
+    }
+    if let (Some(missing), Some(members)) = (&header.missing_nodes, manifest.as_object_mut()) {
+        members.extend(missing.to_json_members());
+    }
+    if let Some(rows) = result.reached_row_limit() {
+        manifest["asked_for"] = rows.into();
+    }
+    if let Some(reader) = reader.filter(|reader| !reader.is_link_only) {
+        let (link, expires_at_ms) = store.create_link(result, reader);
+        manifest["links"] = json!({
+            "expires_at": format_time(expires_at_ms),
+            "manifest": format!("/results/{}?link={link}", header.id),
+            "data": format!("/results/{}/data?link={link}", header.id),
+        });
+    }
+    manifest
+}
+
+fn format_time(ms: u64) -> Option<String> {
+    let time = DateTime::from_timestamp_millis(i64::try_from(ms).ok()?)?;
+    Some(time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
