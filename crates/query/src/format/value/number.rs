@@ -8,7 +8,7 @@ use arrow::datatypes::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::cells::{BoxedCells, ColumnCells, DisplayCells, FnCells, Quotes};
+use super::{BoxedCells, ColumnCells, DisplayCells, FnCells, Quotes};
 
 pub(super) fn number_cells(array: &dyn Array) -> BoxedCells<'_> {
     match array.data_type() {
