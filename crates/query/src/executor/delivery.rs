@@ -30,7 +30,7 @@ use tidegate_core::{Budget, CallerIdentity, Content, Error, ErrorKind};
 use tidegate_results::{CacheKey, NewResult, ResultEnd, ResultStore, ResultWriter, StoredResult};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Answer, AnswerMeta, Job, ReplySender};
-use tidegate_sql::{SqlDialect, Statement};
+use tidegate_sql::Statement;
 
 use super::{Executor, RecordBatchStream, cancelled_error, next_batch};
 use crate::answer::{AnswerWriter, NextPage};

@@ -6,7 +6,7 @@ use sqlparser::ast::{Expr, Function, FunctionArguments, Visit, Visitor};
 use tidegate_sql::SqlDialect;
 
 use super::condition::AliasBindings;
-use super::renderer::{OutputColumn, QueryRenderer};
+use super::{OutputColumn, QueryRenderer};
 use crate::spec::{GroupKey, NamedExpression, QuerySpec, Selection};
 
 /// Aggregate functions, that the check recognizes; the database has more.

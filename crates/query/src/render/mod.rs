@@ -1,28 +1,26 @@
 //! Renders a query spec as an AST: every name is checked, every value is bound.
 
-mod aggregate;
 mod build;
 mod condition;
 mod groups;
-mod renderer;
 mod scope;
-mod text_matching;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, OrderByExpr, Query, Select, SelectFlavor, SelectItem, TableWithJoins,
+    Distinct, Expr, FunctionArgExpr, GroupByExpr, OrderByExpr, Query, Select, SelectFlavor, SelectItem, TableWithJoins,
     WildcardAdditionalOptions,
 };
+use tidegate_core::{Error, Principal, Violation};
+use tidegate_sql::{Parameter, Statement, StatementCache};
 
-use self::build::{number, order_by_expression, select_item};
+use self::build::{
+    call_expression, function_call, number, number_text, order_by_expression, order_by_unspecified, select_item,
+};
 use self::condition::AliasBindings;
 use self::groups::NamedGroup;
-use self::renderer::{OutputColumn, QueryRenderer};
 use self::scope::TableScope;
 use crate::database::Database;
 use crate::spec::{AggregateFunction, GroupKey, NamedExpression, QuerySpec, Selection, SortKey};
-use tidegate_core::{Error, Principal};
-use tidegate_sql::{Parameter, Statement, StatementCache};
 
 impl QuerySpec {
     /// Renders the statement for `database`: every name is checked against the tables that `principal` may see, and
@@ -146,7 +144,7 @@ impl QueryRenderer {
                     None => None,
                 };
                 let name = alias.clone().unwrap_or_else(|| aggregate_name(*function, column.as_deref()));
-                let expr = match aggregate::aggregate_call(*function, argument, *distinct, self.dialect) {
+                let expr = match aggregate_call(*function, argument, *distinct, self.dialect) {
                     Ok(expr) => expr,
                     Err(reason) => {
                         self.add_violation(path, reason);
@@ -324,4 +322,78 @@ fn empty_select() -> Select {
         value_table_mode: None,
         flavor: SelectFlavor::Standard,
     }
+}
+
+struct QueryRenderer {
+    dialect: SqlDialect,
+    scope: TableScope,
+    violations: Vec<Violation>,
+    parameters: Vec<Parameter>,
+}
+
+struct OutputColumn {
+    item: SelectItem,
+    name: Option<String>,
+    expr: Option<Expr>,
+    is_aggregate: bool,
+    /// The position in `select`.
+    index: usize,
+}
+
+impl QueryRenderer {
+    /// The column that `name` refers to; adds a violation when there is none.
+    fn resolve_column(&mut self, path: &str, name: &str) -> Option<Expr> {
+        match self.scope.resolve(name) {
+            Ok(position) => Some(self.scope.column_expression(position, self.dialect)),
+            Err(reason) => {
+                self.add_violation(path, reason);
+                None
+            }
+        }
+    }
+
+    fn add_violation(&mut self, path: &str, message: impl Into<String>) {
+        let violation = Violation { path: path.to_owned(), message: message.into() };
+        if !self.violations.contains(&violation) {
+            self.violations.push(violation);
+        }
+    }
+}
+
+/// The call of an aggregate function; without an argument it counts rows.
+fn aggregate_call(
+    function: AggregateFunction,
+    argument: Option<Expr>,
+    distinct: bool,
+    dialect: SqlDialect,
+) -> Result<Expr, String> {
+    let distinct = distinct || function == AggregateFunction::CountDistinct;
+    let name = match (function, dialect) {
+        (AggregateFunction::Count | AggregateFunction::CountDistinct, _) => "count",
+        (AggregateFunction::Sum, _) => "sum",
+        (AggregateFunction::Avg, _) => "avg",
+        (AggregateFunction::Min, _) => "min",
+        (AggregateFunction::Max, _) => "max",
+        (AggregateFunction::Median | AggregateFunction::Stddev | AggregateFunction::Variance, SqlDialect::Sqlite) => {
+            let name = function.name();
+            return Err(format!("SQLite has no {name}; it has count, count_distinct, sum, avg, min and max"));
+        }
+        (AggregateFunction::Median, SqlDialect::Postgres) => return median(argument, distinct),
+        (AggregateFunction::Median, SqlDialect::DataFusion) => "median",
+        (AggregateFunction::Stddev, _) => "stddev_samp",
+        (AggregateFunction::Variance, _) => "var_samp",
+    };
+    let argument = argument.map_or(FunctionArgExpr::Wildcard, FunctionArgExpr::Expr);
+    Ok(call_expression(name, vec![argument], distinct))
+}
+
+/// PostgreSQL's median is a percentile of the ordered values.
+fn median(argument: Option<Expr>, distinct: bool) -> Result<Expr, String> {
+    if distinct {
+        return Err("PostgreSQL has no median of distinct values; leave out \"distinct\"".to_owned());
+    }
+    let half = FunctionArgExpr::Expr(number_text("0.5"));
+    let mut call = function_call("percentile_cont", vec![half], false);
+    call.within_group = argument.into_iter().map(order_by_unspecified).collect();
+    Ok(Expr::Function(call))
 }
