@@ -29,6 +29,7 @@ mod request;
 mod row_policy;
 mod secrets;
 mod spec;
+mod spec_json;
 mod stable_hash;
 mod structured;
 mod usage;

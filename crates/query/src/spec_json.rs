@@ -1,13 +1,15 @@
-//! Parses a query spec from JSON by hand, so that all violations are reported at once, with their paths.
+//! Query specs as JSON. They are parsed by hand, so that all violations are reported at once, with their paths; and
+//! their JSON Schema is written by hand to stay short.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tidegate_core::{Error, Format, Violation, json_text, shorten, unknown_name};
+use tidegate_sql::Parameter;
 
-use super::{
-    AggregateFunction, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, QueryCondition, QueryJoin,
-    QuerySpec, Selection, SortKey,
-};
 use crate::request::{AnswerMode, Delivery};
+use crate::spec::{
+    AggregateFunction, Arity, ComparisonOperator, GroupKey, JoinKind, JoinOn, LIMIT_DEFAULT, NamedExpression, Operand,
+    QueryCondition, QueryJoin, QuerySpec, Selection, SortKey,
+};
 
 const ITEMS_MAX: usize = 200;
 const VIOLATIONS_MAX: usize = 20;
@@ -67,10 +69,10 @@ impl QueryCondition {
 
 /// Collects violations. Invalid parts are left out of the spec, which is then not used.
 #[derive(Default)]
-pub(super) struct SpecReader {
+struct SpecReader {
     violations: Vec<Violation>,
     /// The number of conditions so far, at all levels.
-    pub(super) conditions: usize,
+    conditions: usize,
 }
 
 impl SpecReader {
@@ -82,17 +84,17 @@ impl SpecReader {
         Err(Error::invalid_arguments("invalid query arguments:", self.violations))
     }
 
-    pub(super) fn add_violation(&mut self, path: &str, message: impl Into<String>) {
+    fn add_violation(&mut self, path: &str, message: impl Into<String>) {
         self.violations.push(Violation { path: path.to_owned(), message: message.into() });
     }
 
-    pub(super) fn reject_unknown_keys(&mut self, path: &str, object: &Map<String, Value>, known: &[&str]) {
+    fn reject_unknown_keys(&mut self, path: &str, object: &Map<String, Value>, known: &[&str]) {
         for key in object.keys().filter(|key| !known.contains(&key.as_str())) {
             self.add_violation(&child_path(path, key), unknown_name(key, known));
         }
     }
 
-    pub(super) fn read_required_text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> String {
+    fn read_required_text(&mut self, object: &Map<String, Value>, path: &str, key: &str) -> String {
         match object.get(key) {
             None => {
                 self.add_violation(&child_path(path, key), "is required");
@@ -118,7 +120,7 @@ impl SpecReader {
     }
 
     /// Adds the violation that `value` is not what is expected.
-    pub(super) fn expected<T>(&mut self, path: &str, expected: &str, value: &Value) -> Option<T> {
+    fn expected<T>(&mut self, path: &str, expected: &str, value: &Value) -> Option<T> {
         self.add_violation(path, format!("expected {expected}, got {}", shorten_value(value)));
         None
     }
@@ -305,7 +307,7 @@ fn without_blanks(object: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The list or the object that `value` is the JSON text of. Models also write parts of arguments so.
-pub(super) fn parsed_text(value: &Value) -> Option<Value> {
+fn parsed_text(value: &Value) -> Option<Value> {
     json_text(value.as_str()?).map(|json| without_inner_blanks(&json))
 }
 
@@ -317,12 +319,200 @@ fn without_inner_blanks(value: &Value) -> Value {
     }
 }
 
-pub(super) fn child_path(path: &str, key: &str) -> String {
+fn child_path(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// The value as JSON, shortened to one line.
-pub(super) fn shorten_value(value: &Value) -> String {
+fn shorten_value(value: &Value) -> String {
     const CHARACTERS_MAX: usize = 60;
     shorten(value.to_string(), CHARACTERS_MAX)
+}
+
+const CONDITIONS_MAX: usize = 100;
+const DEPTH_MAX: usize = 20;
+const VALUES_MAX: usize = 900;
+
+impl SpecReader {
+    fn read_optional_condition(&mut self, path: &str, value: Option<&Value>) -> Option<QueryCondition> {
+        match value? {
+            // An empty condition matches everything.
+            Value::Object(empty) if empty.is_empty() => None,
+            Value::Array(empty) if empty.is_empty() => None,
+            value => self.read_condition(path, value, DEPTH_MAX),
+        }
+    }
+
+    fn read_condition(&mut self, path: &str, value: &Value, depth_left: usize) -> Option<QueryCondition> {
+        self.conditions += 1;
+        if self.conditions > CONDITIONS_MAX || depth_left == 0 {
+            // Report this only once.
+            if self.conditions <= CONDITIONS_MAX + 1 {
+                let bounds = format!(
+                    "too many conditions: the limits are {CONDITIONS_MAX} conditions and {DEPTH_MAX} levels; use in for lists"
+                );
+                self.add_violation(path, bounds);
+                self.conditions = CONDITIONS_MAX + 1;
+            }
+            return None;
+        }
+        match value {
+            Value::String(expression) if !expression.trim().is_empty() => match parsed_text(value) {
+                Some(condition) => self.read_condition(path, &condition, depth_left - 1),
+                // No expression begins so; a list may, as in `['a', 'b'] = tags`.
+                None if expression.trim_start().starts_with('{') => {
+                    self.expected(path, "{column, op, value} or a SQL expression, not a part of JSON", value)
+                }
+                None => Some(QueryCondition::Expression(expression.clone())),
+            },
+            Value::Array(items) => self.read_conditions(path, items, depth_left).map(QueryCondition::And),
+            Value::Object(object) => self.read_condition_object(path, object, depth_left),
+            other => self.expected(path, "{column, op, value} or a SQL expression", other),
+        }
+    }
+
+    fn read_condition_object(
+        &mut self,
+        path: &str,
+        object: &Map<String, Value>,
+        depth_left: usize,
+    ) -> Option<QueryCondition> {
+        for key in ["and", "or", "not"] {
+            let Some(inner) = object.get(key) else { continue };
+            self.reject_unknown_keys(path, object, &[key]);
+            let path = child_path(path, key);
+            let list = parsed_text(inner).filter(|parsed| parsed.is_array() && key != "not");
+            return match (key, list.as_ref().unwrap_or(inner)) {
+                ("not", inner) => {
+                    Some(QueryCondition::Not(Box::new(self.read_condition(&path, inner, depth_left - 1)?)))
+                }
+                ("and", Value::Array(items)) => self.read_conditions(&path, items, depth_left).map(QueryCondition::And),
+                (_, Value::Array(items)) => self.read_conditions(&path, items, depth_left).map(QueryCondition::Or),
+                (_, other) => self.expected(&path, "a list of conditions", other),
+            };
+        }
+        if !object.contains_key("column") {
+            let forms = "{column, op, value}, {and: […]}, {or: […]} or {not: …}";
+            return self.expected(path, forms, &Value::Object(object.clone()));
+        }
+        self.reject_unknown_keys(path, object, &["column", "op", "value"]);
+        let column = self.read_required_text(object, path, "column");
+        let operator = match object.get("op") {
+            None => Some(ComparisonOperator::Equal),
+            Some(op) => op.as_str().and_then(ComparisonOperator::parse).or_else(|| {
+                let choices = ComparisonOperator::ALL.map(ComparisonOperator::name).join(", ");
+                self.expected(&child_path(path, "op"), &format!("one of {choices}"), op)
+            }),
+        }?;
+        let operand = self.read_operand(&child_path(path, "value"), operator, object.get("value"))?;
+        Some(QueryCondition::compare(column, operator, operand))
+    }
+
+    fn read_conditions(&mut self, path: &str, items: &[Value], depth_left: usize) -> Option<Vec<QueryCondition>> {
+        if items.is_empty() {
+            self.add_violation(path, "is empty; expected at least one condition");
+            return None;
+        }
+        let mut read =
+            |(index, item): (usize, &Value)| self.read_condition(&format!("{path}[{index}]"), item, depth_left - 1);
+        Some(items.iter().enumerate().filter_map(&mut read).collect())
+    }
+
+    fn read_operand(&mut self, path: &str, operator: ComparisonOperator, value: Option<&Value>) -> Option<Operand> {
+        let name = operator.name();
+        let expected_list = format!("a list of 1 to {VALUES_MAX} values");
+        let takes_list = matches!(operator.arity(), Arity::List | Arity::Range);
+        let list = value.filter(|_| takes_list).and_then(parsed_text).filter(Value::is_array);
+        let value = list.as_ref().or(value);
+        let (expected, value) = match (operator.arity(), value) {
+            (Arity::None, _) => return Some(Operand::None),
+            (Arity::One, Some(Value::Null)) => ("a value; for null use is_null or is_not_null", value),
+            (Arity::One, Some(value @ (Value::Bool(_) | Value::Number(_) | Value::String(_)))) => {
+                return self.read_parameter(path, value).map(Operand::One);
+            }
+            (Arity::One, _) => ("one value; for a list use in", value),
+            (Arity::Text, Some(Value::String(text))) => return Some(Operand::One(Parameter::Text(text.clone()))),
+            (Arity::Text, _) => ("a string", value),
+            (Arity::List, Some(Value::Array(items))) if (1..=VALUES_MAX).contains(&items.len()) => {
+                let read = items.iter().enumerate();
+                return Some(Operand::List(
+                    read.filter_map(|(index, item)| self.read_list_item(&format!("{path}[{index}]"), item)).collect(),
+                ));
+            }
+            (Arity::List, _) => (expected_list.as_str(), value),
+            (Arity::Range, Some(Value::Array(items))) if items.len() == 2 => {
+                let low = self.read_list_item(&format!("{path}[0]"), &items[0]);
+                let high = self.read_list_item(&format!("{path}[1]"), &items[1]);
+                return Some(Operand::Range(low?, high?));
+            }
+            (Arity::Range, _) => ("a list of two values, from and to", value),
+        };
+        let actual = value.map_or("nothing".to_owned(), shorten_value);
+        self.add_violation(path, format!("{name} expects {expected}; got {actual}"));
+        None
+    }
+
+    fn read_list_item(&mut self, path: &str, value: &Value) -> Option<Parameter> {
+        if value.is_null() {
+            self.add_violation(path, "null cannot be compared; add a condition with is_null");
+            return None;
+        }
+        self.read_parameter(path, value)
+    }
+
+    fn read_parameter(&mut self, path: &str, value: &Value) -> Option<Parameter> {
+        Parameter::from_json_or_reason(value).map_err(|reason| self.add_violation(path, reason)).ok()
+    }
+}
+
+impl QuerySpec {
+    /// The JSON Schema of the arguments. It is short, because every model reads it; [`QuerySpec::from_json`] checks the
+    /// details with better messages.
+    pub fn schema() -> Value {
+        let condition = format!(
+            "{{column, op, value}}, {{and: […]}}, {{or: […]}}, {{not: …}} or one SQL expression. op: {}",
+            ComparisonOperator::ALL.map(ComparisonOperator::name).join(" ")
+        );
+        let select = format!(
+            "Columns, {{expression: \"date_trunc('month', t)\", as}} or {{function, column?, as?, distinct?}}. function: {}",
+            AggregateFunction::ALL.map(AggregateFunction::name).join(" ")
+        );
+        let joins = format!(
+            "{{table, type?, on: [{{left, right}}] or SQL expression, as?}}. type: {}",
+            JoinKind::ALL.map(JoinKind::name).join(" ")
+        );
+        // No list of types, and nothing beside alternatives: some clients refuse either.
+        let column = json!({"anyOf": [{"type": "string"}, {"type": "object"}]});
+        json!({
+            "type": "object",
+            "properties": {
+                "database": {"type": "string"},
+                "table": {"type": "string"},
+                "select": {"type": "array", "items": column, "description": select},
+                "distinct": {"type": "boolean"},
+                "where": Self::condition_schema(&condition),
+                "joins": {"type": "array", "items": {"type": "object"}, "description": joins},
+                "group_by": {"type": "array", "items": column, "description": "Columns or {expression, as}"},
+                "having": Self::condition_schema("Like where, on names of select"),
+                "order_by": {"type": "array", "items": column, "description": "\"column\", or \"-column\" for descending"},
+                "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
+                "offset": {"type": "integer"},
+                "format": {"type": "string", "enum": Format::FOR_MODELS.map(Format::name)},
+                "extract": {"type": "string", "description": "Only the unique values of this column, sorted"},
+                "delivery": {"type": "string", "enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
+                "cursor": {"type": "string", "description": "For the next page"},
+                "no_cache": {"type": "boolean"},
+                "mode": {"type": "string", "enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},
+            },
+            "required": ["table"],
+            "additionalProperties": false,
+        })
+    }
+
+    /// The JSON Schema of a condition, in all its forms.
+    pub fn condition_schema(description: &str) -> Value {
+        let condition = json!({"anyOf": [{"type": "object"}, {"type": "string"}]});
+        let list = json!({"type": "array", "items": condition});
+        json!({"anyOf": [{"type": "object", "description": description}, {"type": "string"}, list]})
+    }
 }
