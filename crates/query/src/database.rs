@@ -1,23 +1,29 @@
-//! The interface of an engine: a catalog, plans, and streams of Arrow record batches.
+//! The interface of an engine: a catalog, plans, and streams of Arrow record batches; how long an answer stays valid;
+//! and what the name of an unknown table may mean.
+//!
+//! The channel of batches from a producing task to a reader is short, so that a slow reader stops the task. The end
+//! must be declared: a task that was dropped or cancelled must not look like one that sent its last row.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
+use tidegate_runtime::Job;
+use tidegate_sql::{SqlDialect, Statement, is_deterministic_function};
+use tokio::sync::mpsc::{self, Permit};
+use tokio_util::sync::CancellationToken;
 
-use crate::database_kind::DatabaseKind;
 use crate::format::OMITS_NULLS_KEY;
-use crate::freshness::Freshness;
 use crate::network::{MissingNodes, Network};
 use crate::row_policy::PolicyProblem;
 use crate::stable_hash::StableHasher;
-use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal, nearest_names};
-use tidegate_runtime::Job;
-use tidegate_sql::{SqlDialect, Statement};
 
 /// A named set of tables that can be queried. Engines and formats exchange Arrow record batches.
 #[async_trait]
@@ -396,5 +402,240 @@ impl Databases {
                 }
             }
         }
+    }
+}
+
+/// The kind of a database: the key of the configuration that opens it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the keys of the configuration say it")]
+pub enum DatabaseKind {
+    Federated,
+    Files,
+    FlightSql,
+    Ingest,
+    Journal,
+    Network,
+    Postgres,
+    Sqlite,
+    System,
+    /// A database of a program that embeds the server, with its name.
+    Other(&'static str),
+}
+
+impl DatabaseKind {
+    /// The name, as `list_databases` shows it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Federated => "federated",
+            Self::Files => "files",
+            Self::FlightSql => "flight_sql",
+            Self::Ingest => "ingest",
+            Self::Journal => "journal",
+            Self::Network => "network",
+            Self::Postgres => "postgres",
+            Self::Sqlite => "sqlite",
+            Self::System => "system",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// How long an answer stays valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// The answer is never valid for a second call, or this is unknown.
+    Never,
+    /// Valid as long as the data has the version that this number identifies.
+    UntilChanged(u64),
+    /// Valid for this duration, even if the data changes, as configured.
+    MaxAge(Duration),
+}
+
+/// Words that mean the current time when they are cast to a date or a time.
+const CURRENT_TIME_WORDS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+
+impl Freshness {
+    /// The freshness in a database of which answers may be `age` old: only for deterministic statements.
+    pub fn from_max_age(age: Option<Duration>, statement: &Statement) -> Self {
+        match age {
+            Some(age) if is_deterministic(statement) => Self::MaxAge(age),
+            _ => Self::Never,
+        }
+    }
+}
+
+fn is_deterministic(statement: &Statement) -> bool {
+    if statement.transaction().writes {
+        return false;
+    }
+    let parsed = match statement.ast() {
+        Some(_) => Some(statement.clone()),
+        // Statements of the configuration were not parsed yet.
+        None => Statement::parse(statement.text(), statement.dialect()).ok(),
+    };
+    let Some(parsed) = parsed else { return false };
+    parsed.functions().iter().all(|name| is_deterministic_function(name)) && !mentions_current_time(&parsed)
+}
+
+/// Whether `statement` contains a word that means the current time when it is cast, as in `'today'::date`.
+pub fn mentions_current_time(statement: &Statement) -> bool {
+    let text = statement.text().to_lowercase();
+    let mut words = text.split(|character: char| !character.is_alphanumeric() && character != '_');
+    words.any(|word| CURRENT_TIME_WORDS.contains(&word))
+}
+
+/// The capacity of the channel, in batches.
+const BATCHES_WAITING_MAX: usize = 2;
+
+/// The sending half of a batch channel. Cheap to clone.
+#[derive(Clone)]
+pub struct BatchSender {
+    batches: mpsc::Sender<Result<RecordBatch, Error>>,
+    is_complete: Arc<AtomicBool>,
+}
+
+/// Creates a channel whose reader receives an error when `cancellation` fires. `kept` is dropped with the stream.
+pub fn batch_channel<K: Send + 'static>(
+    cancellation: CancellationToken,
+    kept: K,
+) -> (BatchSender, BoxStream<'static, Result<RecordBatch, Error>>) {
+    let (sender, batches) = mpsc::channel(BATCHES_WAITING_MAX);
+    let is_complete = Arc::new(AtomicBool::new(false));
+    let reader = BatchReceiver { batches, is_complete: is_complete.clone(), cancellation, ended: false };
+    let stream = futures::stream::unfold((reader, kept), |(mut reader, kept)| async move {
+        let batch = reader.next().await?;
+        Some((batch, (reader, kept)))
+    });
+    (BatchSender { batches: sender, is_complete }, Box::pin(stream))
+}
+
+impl BatchSender {
+    /// Waits for capacity; `None` when the reader is dropped.
+    pub async fn reserve(&self) -> Option<Permit<'_, Result<RecordBatch, Error>>> {
+        self.batches.reserve().await.ok()
+    }
+
+    /// Sends an error when there is capacity; ignored when the reader is dropped.
+    pub async fn fail(&self, error: Error) {
+        let _ = self.batches.send(Err(error)).await;
+    }
+
+    /// Declares that the last batch was sent.
+    pub fn complete(&self) {
+        self.is_complete.store(true, Ordering::Release);
+    }
+
+    /// Resolves when the reader is dropped.
+    pub async fn closed(&self) {
+        self.batches.closed().await;
+    }
+}
+
+struct BatchReceiver {
+    batches: mpsc::Receiver<Result<RecordBatch, Error>>,
+    is_complete: Arc<AtomicBool>,
+    cancellation: CancellationToken,
+    ended: bool,
+}
+
+impl BatchReceiver {
+    async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
+        if self.ended {
+            return None;
+        }
+        let received = tokio::select! {
+            biased;
+            () = self.cancellation.cancelled() => Some(Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))),
+            received = self.batches.recv() => received,
+        };
+        self.ended = !matches!(received, Some(Ok(_)));
+        match received {
+            // The task ended before it declared the end.
+            None if !self.is_complete.load(Ordering::Acquire) => {
+                Some(Err(Error::new(ErrorKind::Unavailable, "the server is shutting down")))
+            }
+            received => received,
+        }
+    }
+}
+
+/// The number of tables that are named by their comments.
+const DESCRIBED_MAX: usize = 5;
+/// The number of tables that are named if none is similar.
+const CHOICES_MAX: usize = 20;
+/// Shorter words of a name are not searched in comments.
+const WORD_CHARACTERS_MIN: usize = 3;
+
+impl Catalog {
+    /// Tables with a name similar to `name`, then tables whose comment has one of its words. If there are none, the first
+    /// tables.
+    pub fn nearest_tables(&self, name: &str) -> Vec<String> {
+        let names = || self.tables.iter().map(|table| table.name.as_str());
+        let similar = nearest_names(name, names());
+        let searched = split_words(name);
+        let is_described = |table: &&TableEntry| {
+            let comment = split_words(table.comment.as_deref().unwrap_or_default());
+            !similar.contains(&table.name) && comment.iter().any(|word| searched.contains(word))
+        };
+        let described = self.tables.iter().filter(is_described).take(DESCRIBED_MAX).map(|table| table.name.clone());
+        let nearest: Vec<String> = similar.iter().cloned().chain(described).collect();
+        if nearest.is_empty() { names().take(CHOICES_MAX).map(str::to_owned).collect() } else { nearest }
+    }
+}
+
+/// The words of a name or a text, in lower case and without the ending of a plural.
+fn split_words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let singular = words.map(|word| word.trim_end_matches('s').to_owned());
+    singular.filter(|word| word.chars().count() >= WORD_CHARACTERS_MIN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_sql::SqlDialect;
+
+    use super::*;
+
+    #[test]
+    fn does_not_cache_volatile_functions() {
+        let freshness = |sql: &str| {
+            let statement = Statement::parse(sql, SqlDialect::Postgres).unwrap();
+            Freshness::from_max_age(Some(Duration::from_secs(1)), &statement)
+        };
+        for sql in [
+            "SELECT now()",
+            "SELECT CURRENT_DATE",
+            "SELECT CURRENT_TIMESTAMP",
+            "SELECT random()",
+            "SELECT * FROM t WHERE at > 'today'::date",
+            "SELECT * FROM t WHERE at > DATE ' TODAY'",
+            "SELECT mine(a) FROM t",
+            "SELECT count(*) FILTER (WHERE a > random()) FROM t",
+        ] {
+            assert_eq!(freshness(sql), Freshness::Never, "{sql}");
+        }
+        assert_eq!(freshness("SELECT a, count(*) FROM t GROUP BY a"), Freshness::MaxAge(Duration::from_secs(1)));
+        let owners = Statement::from_owner("SELECT now()", Vec::new(), SqlDialect::Postgres);
+        assert_eq!(Freshness::from_max_age(Some(Duration::from_secs(1)), &owners), Freshness::Never);
+    }
+
+    #[test]
+    fn names_come_before_comments() {
+        let table = |(name, comment): (&str, Option<&str>)| TableEntry {
+            name: name.to_owned(),
+            rows: None,
+            comment: comment.map(str::to_owned),
+            status: TableStatus::Readable,
+        };
+        let tables = [
+            ("ar_docs", Some("Invoices and credit notes")),
+            ("invoice_lines", None),
+            ("stock", Some("Parts in each warehouse")),
+        ];
+        let catalog = Catalog::from_tables(tables.map(table).into());
+        assert_eq!(catalog.nearest_tables("invoice"), ["invoice_lines", "ar_docs"]);
+        assert_eq!(catalog.nearest_tables("warehouses").last().map(String::as_str), Some("stock"));
+        // A part of a word is another word.
+        assert!(!catalog.nearest_tables("art_invoices").contains(&"stock".to_owned()));
     }
 }

@@ -5,22 +5,16 @@
 //! depends on no engine and no protocol.
 
 mod answer;
-mod batch_channel;
 mod body;
 mod calendar;
 mod counted_target;
 mod database;
-mod database_kind;
 mod declared_type;
 mod distinct;
 mod executor;
 mod format;
-mod freshness;
 mod ingest;
-mod ingest_maintenance;
-mod missing_nodes;
 mod named_enum;
-mod nearest_tables;
 mod network;
 mod node_memory;
 mod progress;
@@ -34,15 +28,13 @@ mod stable_hash;
 mod structured;
 mod usage;
 
-pub use batch_channel::{BatchSender, batch_channel};
 pub use body::{RowEncoder, stored_columns};
 pub use calendar::{date_from_days, days_from_date, write_date};
 pub use counted_target::{CountedTarget, WriteTotals};
 pub use database::{
-    Catalog, ColumnEntry, Database, Databases, Plan, QueryRows, TableEntry, TableStatus, TableStorage,
-    compute_schema_version_tag,
+    BatchSender, Catalog, ColumnEntry, Database, DatabaseKind, Databases, Freshness, Plan, QueryRows, TableEntry,
+    TableStatus, TableStorage, batch_channel, compute_schema_version_tag, mentions_current_time,
 };
-pub use database_kind::DatabaseKind;
 pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
 pub use executor::{Executor, changed_rows_batch, changed_rows_schema, compute_query_id, result_manifest};
@@ -50,17 +42,15 @@ pub use format::{
     ColumnFormatter, ExtensionType, as_foreign_text, declared_type_name, field_type_name, is_foreign_text, type_name,
     with_type_name, without_type_name,
 };
-pub use freshness::{Freshness, mentions_current_time};
 pub use ingest::{
-    ColumnStamp, DeclaredTable, DeclaredTables, IngestTable, IngestTarget, REJECTS_SUFFIX, RowTransform, RowWriter,
-    StepWriter, StoredColumn, TableWrite, TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart,
-    WriteStep, WriteSteps, is_rejects_table, rejected_rows_schema,
+    ColumnStamp, DeclaredTable, DeclaredTables, IngestMaintenance, IngestStatus, IngestTable, IngestTarget,
+    IngestTotals, IngestVerification, REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite,
+    TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps,
+    is_rejects_table, rejected_rows_schema,
 };
-pub use ingest_maintenance::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification};
-pub use missing_nodes::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, missing_nodes_of_schema};
 pub use network::{
-    MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,
-    PartRange, TablePart, is_node_failure,
+    MISSING_NODES_KEY, MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable,
+    NodeTables, NodeWrite, PartRange, ROWS_ON_ALL_NODES_KEY, TablePart, is_node_failure, missing_nodes_of_schema,
 };
 pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest};

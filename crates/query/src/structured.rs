@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use serde_json::{Map, Value, json};
 
 use crate::format::{BoxedCells, ExtensionType, JsonRows, unique_names};
-use crate::missing_nodes::json_members_of_schema;
+use crate::network::json_members_of_schema;
 
 pub(crate) struct StructuredRows {
     rows: JsonRows,

@@ -17,7 +17,7 @@ use crate::format::{
     AnswerStatistics, BoxedCells, CsvWriter, JsonRows, JsonWriter, ListWriter, MarkdownWriter, McpWriter, NdjsonWriter,
     OMITS_NULLS_KEY, RowWriter, TableWriter, ToonWriter, batch_cells, unique_names,
 };
-use crate::missing_nodes::missing_nodes_of_schema;
+use crate::network::missing_nodes_of_schema;
 
 pub use self::portable::stored_columns;
 

@@ -24,7 +24,7 @@ use crate::body::{new_text_body, stored_columns};
 use crate::database::QueryRows;
 use crate::distinct::DistinctValues;
 use crate::format::{batch_cells, field_type_name, unique_names};
-use crate::missing_nodes::mark_schema;
+use crate::network::mark_schema;
 use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{OutputOptions, QueryRequest};
 use crate::secrets::redact_stream;

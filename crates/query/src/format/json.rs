@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use super::columns::field_type_name;
 use super::value::{BoxedCells, write_json, write_json_string};
 use super::{AnswerStatistics, RowWriter};
-use crate::missing_nodes::json_members_of_schema;
+use crate::network::json_members_of_schema;
 
 pub(crate) struct JsonWriter {
     rows: JsonRows,
