@@ -6,7 +6,7 @@
 //! 2. Extract: the distinct values of one column replace the rows, if they are the answer (`distinct`).
 //! 3. Encode: rows become text, or batches bytes (`body`, `format`).
 //! 4. Fence: the text of a model is delimited as data; a body is not (`answer`).
-//! 5. Budget: the first row that does not fit ends the answer (`answer/bound.rs`).
+//! 5. Budget: the first row that does not fit ends the answer (`answer`).
 //! 6. Page: a cursor names that row, and the answer ends with it.
 //! 7. Store: the rows are stored from there on, after the end of the answer. No query runs twice.
 //!
