@@ -13,26 +13,23 @@ mod log_sources;
 mod log_tools;
 mod metric_sources;
 mod metric_tools;
-mod name_completer;
 mod network_tools;
 mod operations;
 mod prompts;
 mod query_tools;
 mod resources;
 mod source_columns;
-mod table_builder;
 mod table_names;
-mod table_presence;
 mod telemetry_receivers;
 mod text_preview;
-mod time_arguments;
-mod time_conditions;
 mod tool_context;
 mod tool_definition;
 mod typed_rows;
 
 use std::sync::Arc;
 
+pub use crate::prompts::investigate::register_investigation;
+pub use crate::resources::result::STORED_RESULT_NAMES;
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::FunctionSource;
 pub use ingest_tools::{
@@ -45,10 +42,7 @@ pub use metric_sources::{
     PrometheusServer,
 };
 pub use metric_tools::register_metric_tools;
-pub use prompts::investigate::register_investigation;
-pub use resources::result::STORED_RESULT_NAMES;
-pub use source_columns::ColumnProblem;
-pub use table_presence::TablePresence;
+pub use source_columns::{ColumnProblem, TablePresence};
 pub use telemetry_receivers::{
     OTLP_TOOLS, TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces,
 };

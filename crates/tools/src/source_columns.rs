@@ -1,9 +1,15 @@
-//! The columns of tables that are sources of logs or metrics: their types, their roles by name, and what is wrong with
-//! those that the configuration of a source names.
+//! The tables of log and metric sources: the types of their columns, their roles by name, and what is wrong with those
+//! that the configuration of a source names; whether a table exists now, because some come with their first rows; and
+//! bounds of time as databases compare them, to the microsecond, as PostgreSQL has times.
+
+use std::fmt;
+use std::sync::Arc;
 
 use tidegate_core::nearest_names;
 use tidegate_log_formats::{EntryColumnType, RecognizedRoles};
-use tidegate_query::ColumnEntry;
+use tidegate_query::{AggregateFunction, ColumnEntry, ComparisonOperator, Operand, QueryCondition, Selection};
+use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_telemetry::logs::{NO_TIME, TimeRange, format_time};
 
 /// The maximum number of columns in an error.
 pub(crate) const LISTED_COLUMNS_MAX: usize = 40;
@@ -119,4 +125,80 @@ pub(crate) fn recognize_roles(columns: &[SourceColumn]) -> RecognizedRoles {
 fn listed(columns: &[SourceColumn]) -> String {
     let names: Vec<&str> = columns.iter().take(LISTED_COLUMNS_MAX).map(|column| column.name.as_str()).collect();
     names.join(", ")
+}
+
+/// Whether a table exists. The default is a table that always does, as far as the node knows.
+#[derive(Clone, Default)]
+pub struct TablePresence(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl TablePresence {
+    /// A table that exists while `check` returns true. It is called for each list of tools, so that it must be fast.
+    pub fn new(check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(check)))
+    }
+
+    /// Whether the table exists now.
+    pub fn exists(&self) -> bool {
+        self.0.as_ref().is_none_or(|check| check())
+    }
+}
+
+impl fmt::Debug for TablePresence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TablePresence").field(&self.exists()).finish()
+    }
+}
+
+impl PartialEq for TablePresence {
+    /// Whether both have the same check.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for TablePresence {}
+
+pub(crate) const NANOS_PER_MICROSECOND: i64 = 1_000;
+/// The columns of [`first_and_last`].
+pub(crate) const FIRST_TIME: &str = "first_time";
+pub(crate) const LAST_TIME: &str = "last_time";
+
+/// Selects the first and the last time of `column`.
+pub(crate) fn first_and_last(column: &str) -> [Selection; 2] {
+    let aggregate = |function, alias| Selection::aggregate(function, column, alias);
+    [aggregate(AggregateFunction::Min, FIRST_TIME), aggregate(AggregateFunction::Max, LAST_TIME)]
+}
+
+/// The last whole microsecond that is not after `time`.
+pub(crate) fn floor_microseconds(time: i64) -> i64 {
+    time.saturating_sub(time.rem_euclid(NANOS_PER_MICROSECOND))
+}
+
+/// The first whole microsecond that is not before `time`.
+pub(crate) fn ceil_microseconds(time: i64) -> i64 {
+    floor_microseconds(time.saturating_add(NANOS_PER_MICROSECOND - 1))
+}
+
+/// The bounds of `range` as conditions of `column`; none where the database does not compare a column of this kind as a
+/// time. Rows just outside of the range may meet them.
+pub(crate) fn time_conditions(
+    column: &str,
+    kind: FieldKind,
+    dialect: SqlDialect,
+    range: TimeRange,
+) -> impl Iterator<Item = QueryCondition> {
+    let has_times = dialect.has_typed_columns() && matches!(kind, FieldKind::Moment | FieldKind::LocalTime);
+    let is_time = |time: &i64| *time > NO_TIME && *time < i64::MAX - NANOS_PER_MICROSECOND;
+    let start = range.start.map(floor_microseconds).filter(is_time);
+    let end = range.end.filter(is_time).map(ceil_microseconds);
+    let bounds = [(ComparisonOperator::GreaterOrEqual, start), (ComparisonOperator::Less, end)];
+    bounds.into_iter().filter(move |_| has_times).filter_map(move |(operator, bound)| {
+        let text = format_time(bound?);
+        let text = if kind == FieldKind::LocalTime { text.trim_end_matches('Z').to_owned() } else { text };
+        Some(QueryCondition::compare(column, operator, Operand::One(Parameter::Text(text))))
+    })
 }

@@ -1,13 +1,17 @@
 //! Names of tables with the name of their database before them: `shop.orders` means the table `orders` of the database
-//! `shop`, wherever a table is named, unless `shop` has a schema of that name.
+//! `shop`, wherever a table is named, unless `shop` has a schema of that name. Names that the caller used recently and
+//! often come first in completions.
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
-use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_core::{Completion, CompletionRequest, Error, ErrorKind, Principal};
 use tidegate_query::{Database, DatabaseKind};
+use tidegate_runtime::{Completer, Job};
 use tidegate_sql::{SqlDialect, Statement};
 
+use crate::catalog_tools::list_catalogs;
 use crate::tool_context::ToolContext;
 
 impl ToolContext {
@@ -150,4 +154,41 @@ async fn remove_database_name(
         return Ok(statement);
     }
     Ok(statement.without_database_name(name)?.unwrap_or(statement))
+}
+
+/// Completes the arguments `database` and `table`; other arguments have no completions.
+pub(crate) struct NameCompleter(pub(crate) Arc<ToolContext>);
+
+#[async_trait]
+impl Completer for NameCompleter {
+    async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error> {
+        let usage_tracker = self.0.executor.usage();
+        match request.argument.as_str() {
+            "database" => {
+                let names = self.0.databases.visible_to(job.principal()).map(|database| database.name().to_owned());
+                let mut names: Vec<String> = names.collect();
+                usage_tracker.rank_databases(job.caller()).sort(&mut names);
+                Ok(Completion::matching(names, &request.value))
+            }
+            "table" => {
+                let database = request.context.get("database").map(String::as_str);
+                let mut names = self.table_names(database, &job).await?;
+                usage_tracker.rank_tables(job.caller(), database).sort(&mut names);
+                Ok(Completion::matching(names, &request.value))
+            }
+            _ => Ok(Completion::default()),
+        }
+    }
+}
+
+impl NameCompleter {
+    async fn table_names(&self, database: Option<&str>, job: &Job) -> Result<Vec<String>, Error> {
+        let found = list_catalogs(&self.0.databases, database, job.principal()).await?;
+        let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
+        let mut names: Vec<String> =
+            catalogs.flat_map(|catalog| catalog.tables.iter().map(|table| table.name.clone())).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
 }

@@ -1,13 +1,18 @@
-//! Rows whose columns have one type each. In SQLite, each value has a type of its own.
+//! Rows in memory: small tables that the discovery and status tools build, and rows that tools read from databases,
+//! whose columns have one type each. In SQLite, each value has a type of its own.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Builder, Int64Builder, RecordBatch, StringBuilder, UnionArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Float64Builder, Int64Array, Int64Builder, RecordBatch,
+    StringArray, StringBuilder, TimestampMillisecondArray, UInt64Array, UnionArray,
+};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::Error;
-use tidegate_query::{Database, QuerySpec};
+use tidegate_query::{Database, QueryRows, QuerySpec};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::display_value;
 
@@ -77,6 +82,54 @@ fn typed_column(values: &UnionArray, mixed: MixedNumbers) -> ArrayRef {
     let mut column = StringBuilder::new();
     values.iter().for_each(|value| column.append_option(value.as_ref().map(|value| display_value(value.as_ref(), 0))));
     Arc::new(column.finish())
+}
+
+#[derive(Default)]
+pub(crate) struct TableBuilder(Vec<(&'static str, ArrayRef)>);
+
+impl TableBuilder {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn with_column(mut self, name: &'static str, values: ArrayRef) -> Self {
+        self.0.push((name, values));
+        self
+    }
+
+    pub(crate) fn into_rows(self) -> Result<QueryRows, Error> {
+        let columns = self.0.into_iter().map(|(name, values)| (name, values, true));
+        RecordBatch::try_from_iter_with_nullable(columns)
+            .map(QueryRows::from_batch)
+            .map_err(|error| Error::internal(format!("a built-in table is malformed: {error}")))
+    }
+}
+
+pub(crate) fn text_column(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+pub(crate) fn count_column(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(values.collect::<UInt64Array>())
+}
+
+pub(crate) fn boolean_column(values: impl Iterator<Item = bool>) -> ArrayRef {
+    Arc::new(values.map(Some).collect::<BooleanArray>())
+}
+
+pub(crate) fn integer_column(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(values.collect::<Int64Array>())
+}
+
+pub(crate) fn number_column(values: impl Iterator<Item = Option<f64>>) -> ArrayRef {
+    Arc::new(values.collect::<Float64Array>())
+}
+
+/// Times in UTC.
+pub(crate) fn time_column(values: impl Iterator<Item = Option<SystemTime>>) -> ArrayRef {
+    let milliseconds = |time: SystemTime| i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok();
+    let times = values.map(|time| time.and_then(milliseconds));
+    Arc::new(times.collect::<TimestampMillisecondArray>().with_timezone("UTC"))
 }
 
 #[cfg(test)]

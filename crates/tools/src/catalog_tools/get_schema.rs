@@ -10,9 +10,9 @@ use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, RunningCall, Tool};
 
 use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, boolean_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, boolean_column, text_column};
 
 /// Tables of one call at most.
 const TABLES_MAX: usize = 100;

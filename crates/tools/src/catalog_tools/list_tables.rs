@@ -17,10 +17,10 @@ use super::table_families::group_families;
 use super::table_search::{COLUMNS_READ_TIME, FoundTable, TablePattern, UnsearchedTables, find_tables};
 use super::{DatabaseListing, list_catalogs, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::table_names::strip_database;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(

@@ -9,7 +9,7 @@ use tidegate_core::{
 use tidegate_runtime::{Answer, Call, Handler, Job, Prompt, PromptArgument, ReplyPart, RunningCall};
 
 use super::{DeclarationProblem, TextTemplate};
-use crate::name_completer::NameCompleter;
+use crate::table_names::NameCompleter;
 use crate::tool_context::ToolContext;
 
 const EMBEDDED_BYTES_MAX: usize = 256 * 1024;

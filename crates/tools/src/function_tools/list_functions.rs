@@ -13,9 +13,9 @@ use tidegate_system::{SystemParameter, SystemTableDescription};
 use super::FunctionSource;
 use super::execute_function::log_hint;
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, text_column};
 
 pub(crate) fn tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>) -> Tool {
     let functions = functions.clone();

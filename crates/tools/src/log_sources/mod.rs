@@ -11,8 +11,7 @@ use tidegate_query::{Database, Databases};
 pub use columns::RecognizedColumns;
 pub(crate) use resolved::{ResolvedSource, SOURCE_FIELD, SourceSet};
 
-use crate::source_columns::ColumnProblem;
-use crate::table_presence::TablePresence;
+use crate::source_columns::{ColumnProblem, TablePresence};
 
 /// A table of a database whose rows are log entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

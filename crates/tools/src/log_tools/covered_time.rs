@@ -13,7 +13,7 @@ use tidegate_telemetry::logs::time_column;
 
 use super::scan::numbers;
 use crate::log_sources::ResolvedSource;
-use crate::time_conditions::{FIRST_TIME, LAST_TIME, first_and_last};
+use crate::source_columns::{FIRST_TIME, LAST_TIME, first_and_last};
 use crate::tool_context::ToolContext;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 

@@ -15,8 +15,8 @@ use super::scan::run_scan;
 use super::search::{LogSearch, SearchArguments, reject};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::SOURCE_FIELD;
-use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 /// How rows with a value of a field are found.
 const INDEX: &str = "index";

@@ -11,8 +11,8 @@ use super::LogContext;
 use super::covered_time::{CoveredEntries, covered_entries};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::{LogSource, ResolvedSource};
-use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 /// The sources that are read concurrently.
 const READ_AT_ONCE: usize = 4;

@@ -10,7 +10,7 @@ use super::answer::CELL_CHARACTERS_MAX;
 use super::facets::cut_text;
 use super::scan::run_scan;
 use super::search::LogSearch;
-use crate::time_arguments::now_nanos;
+use crate::arguments::now_nanos;
 
 /// The time before `range` that is as long. `None` if the range has no start, or does not end after it.
 pub(super) fn baseline_of(range: TimeRange) -> Option<TimeRange> {

@@ -18,8 +18,7 @@ use super::notes::add_notes;
 use super::pattern_changes::{baseline_of, compare_with_baseline};
 use super::scan::{ScanOutcome, run_scan};
 use super::search::{LogSearch, SearchArguments, reject, violation, with_search_arguments};
-use crate::arguments::{non_empty, parse_arguments};
-use crate::time_arguments::now_nanos;
+use crate::arguments::{non_empty, now_nanos, parse_arguments};
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The default number of entries.

@@ -18,7 +18,7 @@ use super::counting::count_source;
 use super::search::LogSearch;
 use super::statement::build_query;
 use crate::log_sources::ResolvedSource;
-use crate::time_conditions::{ceil_microseconds, floor_microseconds};
+use crate::source_columns::{ceil_microseconds, floor_microseconds};
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The maximum number of rows that one call reads.

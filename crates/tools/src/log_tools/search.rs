@@ -14,9 +14,9 @@ use tidegate_telemetry::logs::{
 
 use super::LogContext;
 use super::covered_time::{CoveredEntries, covered_entries};
+use crate::arguments::{now_nanos, time_input};
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
-use crate::time_arguments::{now_nanos, time_input};
-use crate::time_conditions::floor_microseconds;
+use crate::source_columns::floor_microseconds;
 use crate::tool_definition::{InputSchemaBuilder, any_of};
 
 /// The maximum number of sources in one call.

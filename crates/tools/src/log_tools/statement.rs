@@ -5,8 +5,7 @@ use tidegate_sql::Parameter;
 
 use super::scan::{RowRange, SourceSearch};
 use crate::log_sources::ResolvedSource;
-use crate::source_columns::FieldKind;
-use crate::time_conditions::time_conditions;
+use crate::source_columns::{FieldKind, time_conditions};
 
 /// The values of a selection that become a part of the statement.
 pub(super) const PUSHED_VALUES_MAX: usize = 200;

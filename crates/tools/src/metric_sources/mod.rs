@@ -26,8 +26,7 @@ pub(crate) use prometheus::PrometheusMetrics;
 pub use prometheus_server::PrometheusServer;
 pub(crate) use table::{SampleOrder, TableMetrics};
 
-use crate::source_columns::ColumnProblem;
-use crate::table_presence::TablePresence;
+use crate::source_columns::{ColumnProblem, TablePresence};
 
 /// The maximum number of names in an error.
 const CHOICES_MAX: usize = 20;

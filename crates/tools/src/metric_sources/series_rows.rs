@@ -7,7 +7,7 @@ use tidegate_query::{AggregateFunction, Selection};
 use tidegate_telemetry::logs::{display_value, time_column};
 use tidegate_telemetry::metrics::TimeWindow;
 
-use crate::time_conditions::{FIRST_TIME, LAST_TIME};
+use crate::source_columns::{FIRST_TIME, LAST_TIME};
 
 const FIRST_UNIT: &str = "first_unit";
 const LAST_UNIT: &str = "last_unit";

@@ -21,8 +21,7 @@ use super::conditions::push_down;
 use super::declared_kind::{DeclaredKind, SampleKinds};
 use super::series_rows::{RowTimes, Units, text, unit_bounds};
 use super::{MetricSource, MetricTable};
-use crate::source_columns::ColumnProblem;
-use crate::time_conditions::{first_and_last, time_conditions};
+use crate::source_columns::{ColumnProblem, first_and_last, time_conditions};
 use crate::tool_context::ToolContext;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 

@@ -14,9 +14,8 @@ use tidegate_telemetry::metrics::{
 use super::answer::comparison_json;
 use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
-use crate::arguments::parse_arguments;
+use crate::arguments::{now_nanos, parse_arguments, read_time};
 use crate::metric_sources::{DeclaredKind, MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};
-use crate::time_arguments::{now_nanos, read_time};
 use crate::tool_definition::{InputSchemaBuilder, any_of, context_handler, read_only_tool};
 
 /// The window, if the call names none.

@@ -8,8 +8,8 @@ use tidegate_runtime::Job;
 use tidegate_telemetry::metrics::{LabelSelection, TimeWindow};
 
 use super::MetricContext;
+use crate::arguments::now_nanos;
 use crate::metric_sources::{MetricSource, MetricSourceKind, PrometheusMetrics, TableMetrics};
-use crate::time_arguments::now_nanos;
 
 /// How long the search for the first and the last sample may take.
 const COVERED_TIME_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,9 +13,8 @@ use tidegate_telemetry::metrics::{
 use super::answer::listing_json;
 use super::covered_time::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
-use crate::arguments::parse_arguments;
+use crate::arguments::{now_nanos, parse_arguments};
 use crate::metric_sources::{MetricSource, MetricSourceKind, PrometheusMetrics, TableMetrics};
-use crate::time_arguments::now_nanos;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The number of metrics and groups in an answer.

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tidegate_core::{Access, AllowedNames, Error, PrincipalRule, Violation};
 use tidegate_runtime::SnapshotBuilder;
 
+use crate::arguments::read_time;
 use crate::metric_sources::MetricSources;
-use crate::time_arguments::read_time;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, any_of};
 

@@ -12,9 +12,8 @@ use tidegate_telemetry::metrics::{
 
 use super::answer::points_json;
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
-use crate::arguments::parse_arguments;
+use crate::arguments::{now_nanos, parse_arguments};
 use crate::metric_sources::{MetricSourceKind, PrometheusMetrics, TableMetrics};
-use crate::time_arguments::now_nanos;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 
 /// The window, if the call names none.

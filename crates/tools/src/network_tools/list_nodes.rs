@@ -10,9 +10,9 @@ use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use super::{NetworkNode, chosen_networks, each_node, milliseconds, nodes_of, one_line, state_name, within};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, count_column, integer_column, text_column, time_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, integer_column, text_column, time_column};
 
 /// A node that takes longer is listed with what was observed of it before.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);

@@ -10,10 +10,10 @@ use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use super::{chosen_networks, network_names, network_of, networks};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, count_column, number_column, text_column, time_column};
 use crate::table_names::strip_database;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, number_column, text_column, time_column};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::{NetworkNode, chosen_networks, each_node, milliseconds, nodes_of, one_line, within};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, count_column, integer_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, integer_column, text_column};
 
 /// The time for one request to a node. A node gets three, at most.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);

@@ -9,9 +9,9 @@ use tidegate_query::OutputOptions;
 use tidegate_runtime::{Answer, Job, JobStatus, Jobs, RunningCall, Tool};
 
 use crate::arguments::parse_arguments;
-use crate::table_builder::{TableBuilder, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler};
+use crate::typed_rows::{TableBuilder, text_column};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     built_in_tool(

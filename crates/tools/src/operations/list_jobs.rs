@@ -12,9 +12,9 @@ use tidegate_runtime::{Answer, JobStatus, RunningCall, Tool};
 
 use super::cancel_job::{has_id, unknown_job_error};
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
     read_only_tool(

@@ -9,9 +9,9 @@ use tidegate_runtime::{Answer, RunningCall, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::catalog_tools::{DatabaseListing, list_catalogs};
-use crate::table_builder::{TableBuilder, count_column, text_column};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 /// The maximum number of unreadable tables, and of notes.
 const LINES_MAX: usize = 20;

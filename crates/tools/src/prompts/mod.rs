@@ -7,13 +7,13 @@ pub(crate) mod summarise_table;
 
 use std::sync::Arc;
 
-use database_description::{describe_database, describe_tables};
 use serde::Deserialize;
 use tidegate_core::{Content, ContentRole, Error};
 use tidegate_runtime::{Answer, Job, Prompt, PromptArgument};
 
+use self::database_description::{describe_database, describe_tables};
 use crate::arguments::parse_arguments;
-use crate::name_completer::NameCompleter;
+use crate::table_names::NameCompleter;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
 

@@ -9,7 +9,7 @@ use tidegate_query::{TableEntry, TableStatus};
 use tidegate_runtime::{Answer, Resource, ResourceLister, ResourceTemplate, RunningCall};
 
 use super::{TablesWatcher, json_template, resource_from_template};
-use crate::name_completer::NameCompleter;
+use crate::table_names::NameCompleter;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
 

@@ -10,7 +10,7 @@ use tidegate_runtime::{Answer, Resource, ResourceLister, ResourceTemplate, Runni
 
 use super::{TablesWatcher, json_template, resource_from_template};
 use crate::catalog_tools::{list_catalogs, read_first_rows};
-use crate::name_completer::NameCompleter;
+use crate::table_names::NameCompleter;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
 

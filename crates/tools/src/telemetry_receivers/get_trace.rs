@@ -13,7 +13,7 @@ use tidegate_sql::Parameter;
 use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
-use crate::table_presence::TablePresence;
+use crate::source_columns::TablePresence;
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, context_handler, read_only_tool};
 use crate::typed_rows::{MixedNumbers, open_typed_rows};

@@ -13,7 +13,7 @@ use super::filters::{SourceField, SourceFilters, source_field};
 use super::statements::{Obstacle, count_rows, counts, expression, group_key, times};
 use super::{Counting, ROWS};
 use crate::log_tools::scan::{RowRange, SourceSearch};
-use crate::time_conditions::FIRST_TIME;
+use crate::source_columns::FIRST_TIME;
 
 /// The maximum number of groups of a histogram.
 const BAR_GROUPS_MAX: u64 = 200_000;

@@ -30,7 +30,7 @@ pub(super) use self::uniform_times::UniformTimes;
 use self::uniform_times::find_version;
 use super::scan::{RowRange, SourceSearch};
 use super::statement::selection_filters;
-use crate::time_conditions::{FIRST_TIME, LAST_TIME, ceil_microseconds, first_and_last};
+use crate::source_columns::{FIRST_TIME, LAST_TIME, ceil_microseconds, first_and_last};
 
 /// The time in which a database must have counted, so that enough is left for a scan.
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);

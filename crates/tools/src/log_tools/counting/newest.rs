@@ -12,7 +12,7 @@ use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
 
 use super::statements::{Obstacle, times};
 use super::{Counting, Matches};
-use crate::time_conditions::{ceil_microseconds, floor_microseconds};
+use crate::source_columns::{ceil_microseconds, floor_microseconds};
 
 /// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
 const SPARE_ENTRIES: u64 = 4;

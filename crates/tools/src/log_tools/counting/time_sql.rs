@@ -8,8 +8,7 @@ use tidegate_sql::{Parameter, SqlDialect};
 use tidegate_telemetry::logs::{NANOS_PER_SECOND, TimeRange, format_time};
 
 use super::column_sql::plain;
-use crate::source_columns::FieldKind;
-use crate::time_conditions::NANOS_PER_MICROSECOND;
+use crate::source_columns::{FieldKind, NANOS_PER_MICROSECOND};
 
 const MINUTE: i64 = 60 * NANOS_PER_SECOND;
 const HOUR: i64 = 60 * MINUTE;
