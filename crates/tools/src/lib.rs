@@ -93,7 +93,7 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
     ];
     let builder = discover_toolset::register(builder, node);
     let open = Access::default();
-    let builder = add_tools(builder, [catalog_tools::list_databases::tool(node)], &open, allowed);
+    let builder = add_tools(builder, [catalog_tools::list_databases_tool(node)], &open, allowed);
     let of_databases = [
         catalog_tools::list_tables::tool(node),
         catalog_tools::get_schema::tool(node),

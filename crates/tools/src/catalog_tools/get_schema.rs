@@ -1,14 +1,18 @@
-//! `get_schema`: the columns of tables, optionally with example values.
+//! `get_schema`: the columns of tables, optionally with example values, which are distinct values among the first rows.
+//!
+//! One bounded scan replaces a `DISTINCT` for each column, which would read the whole table.
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, ListBuilder, RecordBatch, StringBuilder};
+use futures::TryStreamExt;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, ErrorKind, Format};
-use tidegate_query::{ColumnEntry, TableStorage};
-use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, RunningCall, Tool};
+use tidegate_core::{Error, ErrorKind, Format, shorten};
+use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows, TableStorage};
+use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, Job, RunningCall, Tool};
+use tidegate_sql::Statement;
 
-use super::samples::{SAMPLES_MAX, SampleLists};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
@@ -108,4 +112,79 @@ fn describe_columns(tables: &[DescribedTable], is_list: bool) -> TableBuilder {
         .with_column("type", text_column(columns().map(|column| Some(column.type_name.clone()))))
         .with_column("nullable", boolean_column(columns().map(|column| column.nullable)))
         .with_column("comment", text_column(columns().map(|column| column.comment.clone())))
+}
+
+const SAMPLES_MAX: usize = 20;
+const ROWS_READ_MAX: usize = 1_000;
+/// Characters of an example; longer ones are cut and end with `…`.
+const EXAMPLE_CHARACTERS_MAX: usize = 60;
+
+/// Lists of example values, one for each column.
+#[derive(Default)]
+struct SampleLists(ListBuilder<StringBuilder>);
+
+impl SampleLists {
+    /// Adds up to `expected` distinct values of each of `columns`, in the order of appearance.
+    async fn add(
+        &mut self,
+        database: &dyn Database,
+        table: &str,
+        columns: &[ColumnEntry],
+        expected: usize,
+        job: &Arc<Job>,
+    ) -> Result<(), Error> {
+        for examples in fetch_examples(database, table, columns, expected, job).await? {
+            examples.into_iter().for_each(|example| self.0.values().append_value(example));
+            self.0.append(true);
+        }
+        Ok(())
+    }
+
+    fn into_column(mut self) -> ArrayRef {
+        Arc::new(self.0.finish())
+    }
+}
+
+pub(crate) async fn fetch_examples(
+    database: &dyn Database,
+    table: &str,
+    columns: &[ColumnEntry],
+    expected: usize,
+    job: &Arc<Job>,
+) -> Result<Vec<Vec<String>>, Error> {
+    let batches: Vec<RecordBatch> =
+        read_first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
+    Ok(columns.iter().map(|column| distinct_examples(&batches, &column.name, expected.min(SAMPLES_MAX))).collect())
+}
+
+pub(crate) async fn read_first_rows(
+    database: &dyn Database,
+    table: &str,
+    rows: usize,
+    job: &Arc<Job>,
+) -> Result<QueryRows, Error> {
+    let dialect = database.dialect();
+    let sql = format!("SELECT * FROM {} LIMIT {rows}", dialect.quote_table(table));
+    let plan = database.plan(&Statement::parse(&sql, dialect)?, job.principal()).await?;
+    let rows = plan.run(job).await?;
+    rows.record_missing(job)?;
+    Ok(rows)
+}
+
+fn distinct_examples(batches: &[RecordBatch], column: &str, expected: usize) -> Vec<String> {
+    let mut examples: Vec<String> = Vec::new();
+    for batch in batches {
+        let Ok(position) = batch.schema_ref().index_of(column) else { continue };
+        let texts = ColumnFormatter::new(batch.schema_ref().field(position), batch.column(position).as_ref());
+        for value in (0..batch.num_rows()).filter_map(|row| texts.format_value(row)) {
+            if examples.len() >= expected {
+                return examples;
+            }
+            let example = shorten(value, EXAMPLE_CHARACTERS_MAX);
+            if !examples.contains(&example) {
+                examples.push(example);
+            }
+        }
+    }
+    examples
 }

@@ -1,20 +1,23 @@
-//! `list_tables`: tables, including those that cannot be read.
+//! `list_tables`: tables, including those that cannot be read. A pattern is a glob of their names, or words of names,
+//! comments and columns.
 //!
-//! Models read this answer before they query, so it has to be short: without the database where there is only one, without
-//! members that are null, and with one line for each family of tables. A program that sets a format may rely on every
-//! column and every table.
+//! Models read this answer before they query, so it has to be short: without the database where there is only one,
+//! without members that are null, and with one line for each family of tables. A program that sets a format may rely on
+//! every column and every table. A family are tables whose names differ only in their digits, such as one for each
+//! month. Its line has the pattern that lists them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Content, Error, Format, Principal};
-use tidegate_query::{DatabaseKind, QueryRows, TableEntry, TableStatus};
+use tidegate_core::{Content, Error, Format, NamePattern, Principal};
+use tidegate_query::{ColumnEntry, DatabaseKind, QueryRows, TableEntry, TableStatus};
 use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, ReplySender, RunningCall, Tool};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::table_families::group_families;
-use super::table_search::{COLUMNS_READ_TIME, FoundTable, TablePattern, UnsearchedTables, find_tables};
 use super::{DatabaseListing, list_catalogs, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_names::strip_database;
@@ -115,13 +118,13 @@ async fn send_notes(notes: &[String], reply: &ReplySender) -> Result<(), Error> 
 }
 
 /// A line of the answer.
-pub(super) struct ListedTable {
-    pub(super) database: String,
-    pub(super) name: Option<String>,
-    pub(super) rows: Option<u64>,
-    pub(super) comment: Option<String>,
+struct ListedTable {
+    database: String,
+    name: Option<String>,
+    rows: Option<u64>,
+    comment: Option<String>,
     /// The columns that the pattern found.
-    pub(super) columns: Option<String>,
+    columns: Option<String>,
 }
 
 /// The tables that `pattern` finds, and how many tables were not searched entirely. A database that cannot be read is
@@ -182,5 +185,337 @@ fn comment(table: &TableEntry) -> Option<String> {
     match &table.status {
         TableStatus::Readable => table.comment.clone(),
         TableStatus::Unreadable(reason) => Some(format!("cannot be read: {reason}")),
+    }
+}
+
+/// The tables of a database whose columns are searched at most. Each costs a request where columns are not kept.
+const COLUMNS_SEARCHED_MAX: usize = 500;
+/// How long one call reads columns. Those of a file are inferred from its rows, unless they are known.
+const COLUMNS_READ_TIME: Duration = Duration::from_secs(3);
+/// The tables whose columns are read at the same time.
+const CONCURRENT_READS: usize = 16;
+/// The columns that are named for a table.
+const COLUMNS_NAMED_MAX: usize = 5;
+
+/// What a caller searches, in any case.
+enum TablePattern {
+    /// A glob of the whole name.
+    Glob(NamePattern),
+    /// Words that must all occur.
+    Words(Vec<String>),
+}
+
+/// A table that a pattern finds.
+pub(super) struct FoundTable<'a> {
+    pub(super) table: &'a TableEntry,
+    /// The columns that have words which neither its name nor its comment has.
+    pub(super) columns: Option<String>,
+}
+
+/// The tables of one database that a pattern finds.
+#[derive(Default)]
+struct FoundTables<'a> {
+    tables: Vec<FoundTable<'a>>,
+    unsearched: UnsearchedTables,
+}
+
+/// How many tables were searched by name and comment only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct UnsearchedTables {
+    /// Because there are too many tables.
+    further: usize,
+    /// Because reading their columns took too long.
+    unread: usize,
+}
+
+impl TablePattern {
+    fn parse(text: &str) -> Self {
+        let text = text.to_lowercase();
+        if text.contains(['*', '?']) {
+            return Self::Glob(NamePattern::new(text));
+        }
+        Self::Words(text.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// The words that neither the name nor the comment of `table` has; `None` if a glob does not match its name.
+    fn missing_words(&self, table: &TableEntry) -> Option<Vec<&str>> {
+        let name = table.name.to_lowercase();
+        match self {
+            Self::Glob(pattern) => pattern.matches(&name).then(Vec::new),
+            Self::Words(words) => {
+                let comment = table.comment.as_deref().unwrap_or_default().to_lowercase();
+                let is_missing = |word: &&String| !name.contains(word.as_str()) && !comment.contains(word.as_str());
+                Some(words.iter().filter(is_missing).map(String::as_str).collect())
+            }
+        }
+    }
+}
+
+/// The tables of `listing` that `pattern` finds; all without one, and none if its catalog cannot be read. No columns are
+/// read after `deadline`.
+async fn find_tables<'a>(
+    listing: &'a DatabaseListing,
+    pattern: Option<&TablePattern>,
+    principal: &Principal,
+    deadline: Instant,
+) -> FoundTables<'a> {
+    let Ok(catalog) = &listing.catalog else { return FoundTables::default() };
+    let mut found = Vec::new();
+    let mut undecided = Vec::new();
+    for (index, table) in catalog.tables.iter().enumerate() {
+        match pattern.map_or_else(|| Some(Vec::new()), |pattern| pattern.missing_words(table)) {
+            Some(words) if words.is_empty() => found.push((index, FoundTable { table, columns: None })),
+            Some(words) => undecided.push((index, table, words)),
+            None => {}
+        }
+    }
+    let mut unsearched = UnsearchedTables { further: undecided.len().saturating_sub(COLUMNS_SEARCHED_MAX), unread: 0 };
+    undecided.truncate(COLUMNS_SEARCHED_MAX);
+    for tables in undecided.chunks(CONCURRENT_READS) {
+        // Each read would begin, although there is no time for it.
+        if Instant::now() >= deadline {
+            unsearched.unread += tables.len();
+            continue;
+        }
+        let reads: Vec<_> = tables
+            .iter()
+            .map(|(_, table, _)| timeout_at(deadline, listing.database.columns(&table.name, principal)))
+            .collect();
+        for ((index, table, words), read) in tables.iter().zip(join_all(reads).await) {
+            let Ok(read) = read else {
+                unsearched.unread += 1;
+                continue;
+            };
+            // A table that cannot be read has no columns to find.
+            let columns = find_columns(&read.unwrap_or_default(), words);
+            found.extend(columns.map(|columns| (*index, FoundTable { table, columns: Some(columns) })));
+        }
+    }
+    found.sort_by_key(|(index, _)| *index);
+    FoundTables { tables: found.into_iter().map(|(_, table)| table).collect(), unsearched }
+}
+
+/// The names of the columns with `words` in their names or comments; `None` unless each word is in one of them.
+fn find_columns(columns: &[ColumnEntry], words: &[&str]) -> Option<String> {
+    let has = |column: &ColumnEntry, word: &str| {
+        let texts = [Some(&column.name), column.comment.as_ref()];
+        texts.into_iter().flatten().any(|text| text.to_lowercase().contains(word))
+    };
+    let is_complete = words.iter().all(|word| columns.iter().any(|column| has(column, word)));
+    let named = columns.iter().filter(|column| words.iter().any(|word| has(column, word)));
+    let named: Vec<&str> = named.take(COLUMNS_NAMED_MAX).map(|column| column.name.as_str()).collect();
+    is_complete.then(|| named.join(", "))
+}
+
+/// The tables of a family at least.
+const MEMBERS_MIN: usize = 4;
+
+/// What the members of a family have in common: the database, the name without its digits, and the comment.
+type FamilyKey = (String, String, Option<String>);
+
+/// The database and the name of a table, in lower case.
+type ListedName<'a> = (&'a str, String);
+
+/// Replaces each family among `tables` by one line, at the place of its first table.
+fn group_families(tables: Vec<ListedTable>) -> Vec<ListedTable> {
+    let mut families: HashMap<FamilyKey, Vec<usize>> = HashMap::new();
+    for (index, table) in tables.iter().enumerate() {
+        let Some(name) = table.name.as_ref().filter(|name| name.contains(|c: char| c.is_ascii_digit())) else {
+            continue;
+        };
+        let key = (table.database.clone(), name_without_digits(name), table.comment.clone());
+        families.entry(key).or_default().push(index);
+    }
+    let mut names: Vec<ListedName<'_>> = tables
+        .iter()
+        .filter_map(|table| Some((table.database.as_str(), table.name.as_ref()?.to_lowercase())))
+        .collect();
+    names.sort_unstable();
+    let mut lines: HashMap<usize, Option<ListedTable>> = HashMap::new();
+    for members in families.into_values().filter(|members| members.len() >= MEMBERS_MIN) {
+        let Some(line) = family_line(&tables, &names, &members) else { continue };
+        lines.extend(members.iter().map(|index| (*index, None)));
+        lines.extend(members.first().map(|first| (*first, Some(line))));
+    }
+    let listed = tables.into_iter().enumerate().filter_map(|(index, table)| match lines.remove(&index) {
+        Some(line) => line,
+        None => Some(table),
+    });
+    listed.collect()
+}
+
+/// The name with one `0` for each run of digits.
+fn name_without_digits(name: &str) -> String {
+    let mut shape = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            '0'..='9' if shape.ends_with('0') => {}
+            '0'..='9' => shape.push('0'),
+            other => shape.push(other),
+        }
+    }
+    shape
+}
+
+/// The line of a family; `None` if no pattern lists exactly its members. `names` are those of all tables, in order.
+fn family_line(tables: &[ListedTable], names: &[ListedName<'_>], members: &[usize]) -> Option<ListedTable> {
+    let members: Vec<&ListedTable> = members.iter().filter_map(|index| tables.get(*index)).collect();
+    let (first, last) = (members.first()?, members.last()?);
+    let own_names: Vec<&str> = members.iter().filter_map(|table| table.name.as_deref()).collect();
+    let pattern = family_pattern(&own_names)?;
+    let glob = NamePattern::new(pattern.to_lowercase());
+    // Only names with the beginning of the pattern can match it: a database may have very many tables.
+    let beginning = glob.as_str().split(['*', '?']).next().unwrap_or_default();
+    let start =
+        names.partition_point(|(database, name)| (*database, name.as_str()) < (first.database.as_str(), beginning));
+    let similar = names
+        .get(start..)?
+        .iter()
+        .take_while(|(database, name)| *database == first.database && name.starts_with(beginning));
+    if similar.filter(|(_, name)| glob.matches(name)).count() != members.len() {
+        return None;
+    }
+    let range =
+        format!("{} tables, {} to {}; pattern lists them", members.len(), own_names.first()?, own_names.last()?);
+    let comment = match &last.comment {
+        Some(comment) => format!("{comment} ({range})"),
+        None => range,
+    };
+    Some(ListedTable {
+        database: first.database.clone(),
+        name: Some(pattern),
+        rows: members.iter().map(|table| table.rows).sum(),
+        comment: Some(comment),
+        columns: None,
+    })
+}
+
+/// The glob of names that differ only in their digits: `?` for each digit of a number that is not the same everywhere,
+/// and `*` if its length differs, too.
+fn family_pattern(names: &[&str]) -> Option<String> {
+    let split: Vec<Vec<&str>> = names.iter().map(|name| split_digits(name)).collect();
+    let first = split.first()?;
+    let mut pattern = String::new();
+    for (index, part) in first.iter().enumerate() {
+        let parts = || split.iter().filter_map(|parts| parts.get(index));
+        if parts().all(|other| other == part) {
+            pattern.push_str(part);
+        } else if parts().all(|other| other.len() == part.len()) {
+            pattern.extend(std::iter::repeat_n('?', part.len()));
+        } else {
+            pattern.push('*');
+        }
+    }
+    // Other characters of a name cannot be written in a glob.
+    let has_wildcards = names.iter().any(|name| name.contains(['*', '?']));
+    (!has_wildcards && pattern.contains(['*', '?'])).then_some(pattern)
+}
+
+/// Runs of digits, and what is between them.
+fn split_digits(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let is_digit = first.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_query::TableStatus;
+
+    use super::*;
+
+    fn check(pattern: &str, matching: &[&str], others: &[&str]) {
+        let pattern = TablePattern::parse(pattern);
+        let finds = |name: &&str| {
+            let status = TableStatus::Readable;
+            let table = TableEntry { name: (*name).to_owned(), rows: None, comment: None, status };
+            pattern.missing_words(&table).is_some_and(|words| words.is_empty())
+        };
+        assert!(matching.iter().all(finds), "{matching:?}");
+        assert!(!others.iter().any(finds), "{others:?}");
+    }
+
+    #[test]
+    fn plain_text_matches_substrings() {
+        check("Port", &["airports", "PORT", "reports"], &["planes"]);
+        check("", &["airports", ""], &[]);
+        check("port AIR", &["airports", "ports_of_air"], &["ports"]);
+    }
+
+    #[test]
+    fn globs_match_whole_names() {
+        check("ord*", &["orders", "Order items", "ord"], &["reorder"]);
+        check("*_2?24*", &["sales_2024", "x_2124_y"], &["sales_224"]);
+        check("gr?ße", &["GRÖßE"], &["grße"]);
+        check("*", &["", "x"], &[]);
+    }
+
+    #[test]
+    fn each_word_must_be_in_a_column() {
+        let column = |name: &str, comment: Option<&str>| ColumnEntry {
+            name: name.to_owned(),
+            type_name: "text".to_owned(),
+            nullable: true,
+            comment: comment.map(str::to_owned),
+        };
+        let columns = [column("Customer_ID", None), column("total", Some("Sum in euros")), column("note", None)];
+        assert_eq!(find_columns(&columns, &["customer"]).as_deref(), Some("Customer_ID"));
+        assert_eq!(find_columns(&columns, &["customer", "euro"]).as_deref(), Some("Customer_ID, total"));
+        assert_eq!(find_columns(&columns, &["customer", "dollar"]), None);
+    }
+
+    fn grouped(names: &[&str]) -> Vec<(String, Option<u64>)> {
+        let table = |name: &&str| ListedTable {
+            database: "shop".to_owned(),
+            name: Some((*name).to_owned()),
+            rows: Some(10),
+            comment: None,
+            columns: None,
+        };
+        let lines = group_families(names.iter().map(table).collect());
+        lines.into_iter().map(|line| (line.name.unwrap_or_default(), line.rows)).collect()
+    }
+
+    #[test]
+    fn names_that_differ_in_digits_are_one_line() {
+        let months: Vec<String> = (1..=12).map(|month| format!("logs_2024_{month:02}")).collect();
+        let mut names: Vec<&str> = vec!["archive"];
+        names.extend(months.iter().map(String::as_str));
+        names.push("orders");
+        let expected = [("archive", 10), ("logs_2024_??", 120), ("orders", 10)];
+        assert_eq!(grouped(&names), expected.map(|(name, rows)| (name.to_owned(), Some(rows))));
+        let expected = [("part*".to_owned(), Some(40))];
+        assert_eq!(grouped(&["part1", "part2", "part10", "part11"]), expected);
+    }
+
+    #[test]
+    fn few_tables_and_patterns_of_others_are_no_family() {
+        assert_eq!(grouped(&["q1", "q2", "q3"]).len(), 3);
+        // `part*` would list the notes as well.
+        assert_eq!(grouped(&["part1", "part2", "part10", "part11", "partners"]).len(), 5);
+    }
+
+    #[test]
+    fn a_comment_of_its_own_keeps_a_table_apart() {
+        let table = |name: &str, comment: &str| ListedTable {
+            database: "shop".to_owned(),
+            name: Some(name.to_owned()),
+            rows: None,
+            comment: Some(comment.to_owned()),
+            columns: None,
+        };
+        let tables: Vec<ListedTable> = (1..=4).map(|number| table(&format!("s{number}"), "Readings")).collect();
+        let lines = group_families(tables);
+        assert_eq!(lines[0].comment.as_deref(), Some("Readings (4 tables, s1 to s4; pattern lists them)"));
+        let tables: Vec<ListedTable> =
+            (1..=4).map(|number| table(&format!("s{number}"), &number.to_string())).collect();
+        assert_eq!(group_families(tables).len(), 4);
     }
 }

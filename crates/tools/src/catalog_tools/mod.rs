@@ -1,20 +1,22 @@
-//! Tools that describe the catalogs of databases, for discovery.
+//! Tools that describe the catalogs of databases, for discovery. `list_databases` is here, the others have files of
+//! their own.
 
 pub(crate) mod get_schema;
-pub(crate) mod list_databases;
 pub(crate) mod list_tables;
-mod samples;
-mod table_families;
-mod table_search;
 
 use std::sync::Arc;
 
 use futures::future::join_all;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, Database, Databases};
-use tidegate_runtime::Job;
+use tidegate_query::{Catalog, Database, Databases, QueryRows, TableStatus};
+use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 
-pub(crate) use samples::{fetch_examples, read_first_rows};
+use crate::arguments::{OutputArguments, parse_arguments};
+use crate::tool_context::ToolContext;
+use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::typed_rows::{TableBuilder, count_column, text_column};
+
+pub(crate) use self::get_schema::{fetch_examples, read_first_rows};
 
 pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,
@@ -41,4 +43,50 @@ pub(crate) async fn list_catalogs(
 /// Reports the errors of catalogs to the log, for an answer that contains their messages.
 fn report_errors(found: &[DatabaseListing], job: &Job) {
     found.iter().filter_map(|listing| listing.catalog.as_ref().err()).for_each(|error| job.report_error_detail(error));
+}
+
+pub(crate) fn list_databases_tool(node: &Arc<ToolContext>) -> Tool {
+    read_only_tool(
+        "list_databases",
+        "List databases",
+        "Databases of this server with kind, SQL dialect, number of tables and status. Start here.",
+        InputSchemaBuilder::new().with_output_arguments(),
+        context_handler(node, handle_list_databases),
+    )
+}
+
+async fn handle_list_databases(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+    let shape: OutputArguments = parse_arguments(&call)?;
+    let found = list_catalogs(&node.databases, None, call.principal()).await?;
+    report_errors(&found, &call);
+    let output_options = shape.output_options("Call list_tables with one database.")?;
+    Ok(node.executor.answer_rows(listings_as_rows(&found)?, output_options))
+}
+
+fn listings_as_rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {
+    let tables = |listing: &DatabaseListing| listing.catalog.as_ref().ok().map(|catalog| catalog.tables.len() as u64);
+    TableBuilder::new()
+        .with_column("name", text_column(found.iter().map(|listing| Some(listing.database.name().to_owned()))))
+        .with_column("kind", text_column(found.iter().map(|listing| Some(listing.database.kind().name().to_owned()))))
+        .with_column(
+            "dialect",
+            text_column(found.iter().map(|listing| Some(listing.database.dialect().name().to_owned()))),
+        )
+        .with_column("tables", count_column(found.iter().map(tables)))
+        .with_column("status", text_column(found.iter().map(|listing| Some(listing_status(listing)))))
+        .into_rows()
+}
+
+fn listing_status(listing: &DatabaseListing) -> String {
+    match &listing.catalog {
+        Err(error) => error.to_string(),
+        Ok(catalog) => {
+            let unreadable = catalog.tables.iter().filter(|table| table.status != TableStatus::Readable).count();
+            match unreadable {
+                0 => "ok".to_owned(),
+                1 => "1 table cannot be read; see list_tables".to_owned(),
+                n => format!("{n} tables cannot be read; see list_tables"),
+            }
+        }
+    }
 }
