@@ -1,4 +1,5 @@
-//! SQL with typed parameters on one database, for declared tools and resources.
+//! SQL with typed parameters on one database, for declared tools and resources. It may have attributes of the caller:
+//! `:caller.subject`, `:caller.tenant`, `:caller.claims.NAME`.
 
 use std::sync::Arc;
 
@@ -6,10 +7,12 @@ use arrow::datatypes::SchemaRef;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::Database;
-use tidegate_sql::{SqlDialect, SqlTemplate, Statement, StatementCache, TemplateName, TemplateValue, Transaction};
+use tidegate_sql::{
+    Parameter, SqlDialect, SqlTemplate, Statement, StatementCache, TemplateName, TemplateValue, Transaction,
+};
 
+use super::DeclarationProblem;
 use super::input::DeclaredInput;
-use super::{DeclarationProblem, caller_attribute};
 use crate::tool_context::ToolContext;
 
 #[derive(Clone)]
@@ -61,7 +64,7 @@ impl DeclaredQuery {
         principal: &Principal,
         statements: &StatementCache,
     ) -> Result<Statement, Error> {
-        let attribute = |path: &[String]| caller_attribute::bind(path, principal);
+        let attribute = |path: &[String]| bind(path, principal);
         self.bind_values(|input| input.value(arguments).clone(), attribute, statements)
     }
 
@@ -125,7 +128,58 @@ fn check_parameters(template: &SqlTemplate, inputs: &[DeclaredInput]) -> Vec<Dec
         let error = invalid(format!("the SQL does not use {name}; write it as :{name}, or remove it"));
         DeclarationProblem::new(format!("input.{name}"), error)
     });
-    let attributes = template.caller_attributes().filter_map(|path| caller_attribute::check_path(path).err());
+    let attributes = template.caller_attributes().filter_map(|path| check_path(path).err());
     let attributes = attributes.map(|error| DeclarationProblem::new("sql", error));
     undeclared.chain(unused).chain(attributes).collect()
+}
+
+/// Whether `path` names an attribute.
+fn check_path(path: &[String]) -> Result<(), Error> {
+    match path {
+        [name] if name == "subject" || name == "tenant" => Ok(()),
+        [name, _, ..] if name == "claims" => Ok(()),
+        path => {
+            let message = format!("the SQL uses :caller.{}, which is no attribute of the caller", path.join("."));
+            Err(Error::new(ErrorKind::InvalidArguments, message)
+                .with_hint("Write :caller.subject, :caller.tenant or :caller.claims.NAME."))
+        }
+    }
+}
+
+/// The value of the attribute at `path`; `Forbidden` for a caller that does not have it.
+pub(super) fn bind(path: &[String], principal: &Principal) -> Result<TemplateValue, Error> {
+    let value = match path {
+        [name] if name == "subject" => Some(Value::from(principal.subject.as_str())),
+        [name] if name == "tenant" => principal.tenant.as_deref().map(Value::from),
+        [name, first, further @ ..] if name == "claims" => {
+            let claim = principal.claims.get(first);
+            claim.and_then(|claim| further.iter().try_fold(claim, |value, name| value.get(name))).cloned()
+        }
+        _ => None,
+    };
+    let values = match value {
+        None | Some(Value::Null) => return Err(missing_error(path)),
+        Some(Value::Array(values)) if values.is_empty() => return Err(missing_error(path)),
+        Some(Value::Array(values)) => values,
+        Some(single) => vec![single],
+    };
+    let values = values.iter().map(Parameter::from_json_or_reason).collect::<Result<Vec<_>, _>>();
+    let values = values.map_err(|reason| {
+        let message = format!("{} of the caller cannot be used: {reason}", describe(path));
+        Error::new(ErrorKind::Forbidden, message)
+    })?;
+    Ok(TemplateValue::CallerAttribute(values))
+}
+
+fn missing_error(path: &[String]) -> Error {
+    let subject = describe(path);
+    Error::new(ErrorKind::Forbidden, format!("this tool or resource needs {subject} of the caller, and you have none"))
+        .with_hint("Call with credentials that carry it. It cannot be passed as an argument.")
+}
+
+fn describe(path: &[String]) -> String {
+    match path {
+        [name, path @ ..] if name == "claims" => format!("the claim {}", path.join(".")),
+        path => format!("the {}", path.join(".")),
+    }
 }

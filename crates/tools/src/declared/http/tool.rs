@@ -14,8 +14,7 @@ use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::json_rows::rows_from_json;
 use super::request::{HttpRequest, HttpRequestTemplate};
 use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
-use crate::declared::confirmation::Confirmation;
-use crate::declared::elicited_parameters::ElicitedParameters;
+use crate::declared::elicitation::{Confirmation, ElicitedParameters};
 use crate::declared::{DeclarationProblem, DeclaredTool, FixedOutput};
 use crate::tool_context::ToolContext;
 
