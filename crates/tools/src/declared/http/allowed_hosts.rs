@@ -3,14 +3,21 @@
 //! An entry is a name (`api.example.com`), all names below one (`*.internal.example.com`) or an address (`127.0.0.1`,
 //! `[::1]`), each with a port or for all ports; or a network (`10.0.0.0/8`). A network does not allow requests to its
 //! addresses; it allows listed names to resolve to them.
+//!
+//! The addresses of the connection itself are checked, after resolution. A name that changes between two resolutions
+//! (DNS rebinding) therefore gains nothing.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
+use async_trait::async_trait;
 use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use thiserror::Error;
 use tidegate_core::IpNetwork;
 
-use super::address_class::{AddressClass, classify_address};
-use super::definition::HttpProblem;
+use super::HttpProblem;
 
 /// The hosts that http tools may reach; empty by default.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +88,7 @@ impl AllowedHosts {
     /// The owner of a DNS zone chooses its addresses. So that a name cannot direct requests to local services, only
     /// `localhost` may resolve to loopback, and a private address needs a listed network. Link-local addresses, where
     /// clouds serve credentials, are never allowed.
-    pub(super) fn permits_address(&self, name: &str, address: IpAddr) -> bool {
+    fn permits_address(&self, name: &str, address: IpAddr) -> bool {
         let is_listed = || self.networks.iter().any(|network| network.contains(address));
         match classify_address(address) {
             AddressClass::Public => true,
@@ -155,6 +162,129 @@ fn parse_host(text: &str) -> Result<HostPattern, EntryProblem> {
         (Some(address), false) => Ok(HostPattern::Address(address)),
         (None, true) => Ok(HostPattern::Subdomains(format!(".{host}"))),
         (None, false) => Ok(HostPattern::Name(host.to_owned())),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AddressClass {
+    Public,
+    Loopback,
+    Private,
+    /// Link-local and metadata addresses, and addresses that do not belong to one host. No API has such an address.
+    Forbidden,
+}
+
+/// Metadata services of clouds outside the link-local networks: Alibaba, Azure.
+const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16)];
+/// The same for AWS and Google.
+const METADATA_V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
+
+/// Classifies `address`. IPv6 forms of an IPv4 address count as IPv4.
+fn classify_address(address: IpAddr) -> AddressClass {
+    match address {
+        IpAddr::V4(address) => classify_v4(address),
+        IpAddr::V6(address) => embedded_ipv4(address).map_or_else(|| classify_v6(address), classify_v4),
+    }
+}
+
+fn classify_v4(address: Ipv4Addr) -> AddressClass {
+    if METADATA_V4.contains(&address) {
+        return AddressClass::Forbidden;
+    }
+    match address.octets() {
+        [127, ..] => AddressClass::Loopback,
+        // "This network", link-local, multicast, reserved and broadcast.
+        [0, ..] | [169, 254, ..] | [224..=255, ..] => AddressClass::Forbidden,
+        // RFC 1918, shared address space, protocol assignments, benchmarks.
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [192, 0, 0, _] | [198, 18..=19, ..] => {
+            AddressClass::Private
+        }
+        _ => AddressClass::Public,
+    }
+}
+
+fn classify_v6(address: Ipv6Addr) -> AddressClass {
+    if METADATA_V6.contains(&address) {
+        return AddressClass::Forbidden;
+    }
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
+        // Link-local, multicast, and Teredo, which embeds another address.
+        [0xfe80..=0xfebf, ..] | [0xff00..=0xffff, ..] | [0x2001, 0, ..] => AddressClass::Forbidden,
+        // Unique local, the deprecated site-local, and NAT64 with a local prefix.
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] | [0x64, 0xff9b, 1, ..] => AddressClass::Private,
+        _ => AddressClass::Public,
+    }
+}
+
+/// The IPv4 address in an IPv6 address: mapped, compatible, NAT64 (RFC 6052) and 6to4. This includes the unspecified
+/// address, but not loopback.
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [high, low] = match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 1] => return None,
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] => [high, low],
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => [high, low],
+        [0x2002, high, low, ..] => [high, low],
+        _ => return None,
+    };
+    let [a, b] = high.to_be_bytes();
+    let [c, d] = low.to_be_bytes();
+    Some(Ipv4Addr::new(a, b, c, d))
+}
+
+/// Resolves names. Tests replace the system's resolver.
+#[async_trait]
+pub trait DnsResolver: Send + Sync + 'static {
+    /// The addresses of `name`.
+    ///
+    /// # Errors
+    /// When the name is unknown, or no DNS server answers.
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+pub(super) struct SystemResolver;
+
+#[async_trait]
+impl DnsResolver for SystemResolver {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
+    }
+}
+
+/// None of a name's addresses is allowed. The text is for the log.
+#[derive(Debug, Error)]
+#[error("{name} resolves to {addresses:?}, which http tools may not reach (list the network in http.allow_hosts)")]
+pub(super) struct DisallowedAddresses {
+    name: String,
+    addresses: Vec<IpAddr>,
+}
+
+pub(super) struct AllowListResolver {
+    pub(super) resolver: Arc<dyn DnsResolver>,
+    pub(super) allowed: Arc<AllowedHosts>,
+}
+
+impl Resolve for AllowListResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (names, allowed) = (self.resolver.clone(), self.allowed.clone());
+        Box::pin(async move {
+            let name = name.as_str().to_ascii_lowercase();
+            let addresses = names.lookup(&name).await?;
+            if addresses.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no addresses").into());
+            }
+            let permitted: Vec<SocketAddr> = addresses
+                .iter()
+                .filter(|address| allowed.permits_address(&name, **address))
+                // The client replaces the port 0 by that of the URL.
+                .map(|address| SocketAddr::new(*address, 0))
+                .collect();
+            if permitted.is_empty() {
+                return Err(DisallowedAddresses { name, addresses }.into());
+            }
+            Ok(Box::new(permitted.into_iter()) as Addrs)
+        })
     }
 }
 
@@ -257,5 +387,24 @@ mod tests {
         let first = "http.allow_hosts[0]: \"https://a.example\" has a scheme; list the host alone, for example \
                      api.example.com or api.example.com:8443";
         assert_eq!(problems[0].to_string(), first);
+    }
+
+    #[test]
+    fn classifies_addresses_in_every_notation() {
+        let all = [
+            (AddressClass::Public, ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "172.32.0.1"]),
+            (AddressClass::Loopback, ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]),
+            (AddressClass::Loopback, ["::127.0.0.1", "64:ff9b::127.0.0.1", "2002:7f00:1::", "127.255.255.255"]),
+            (AddressClass::Private, ["10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1"]),
+            (AddressClass::Private, ["fc00::1", "fdff::1", "fec0::1", "::ffff:10.0.0.1"]),
+            (AddressClass::Forbidden, ["169.254.169.254", "::ffff:169.254.1.1", "fe80::1", "febf::1"]),
+            (AddressClass::Forbidden, ["0.0.0.0", "::", "255.255.255.255", "ff02::1"]),
+            (AddressClass::Forbidden, ["100.100.100.200", "168.63.129.16", "fd00:ec2::254", "224.0.0.1"]),
+        ];
+        for (address_class, addresses) in all {
+            for address in addresses {
+                assert_eq!(classify_address(address.parse().unwrap()), address_class, "{address}");
+            }
+        }
     }
 }

@@ -10,10 +10,9 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_http_client::client_builder;
 
-use super::allowed_hosts::AllowedHosts;
+use super::allowed_hosts::{AllowListResolver, AllowedHosts, DisallowedAddresses, DnsResolver, SystemResolver};
 use super::request::HttpRequest;
-use super::resolver::{AllowListResolver, DisallowedAddresses, DnsResolver, SystemResolver};
-use super::url_template::{host_and_port, is_same_origin};
+use super::templates::{host_and_port, is_same_origin};
 
 /// Bytes of an error's body that are read for its message.
 const ERROR_BODY_BYTES_MAX: usize = 16 * 1024;

@@ -11,11 +11,9 @@ use tidegate_core::{Error, Violation};
 use tidegate_runtime::ToolAnnotations;
 
 use super::allowed_hosts::AllowedHosts;
-use super::body_template::{BodyTemplate, parse_template};
-use super::call_arguments::CallArguments;
-use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::secrets::Secrets;
-use super::url_template::{UrlTemplate, host_and_port};
+use super::templates::{BodyTemplate, CallArguments, UrlTemplate, host_and_port, parse_template};
+use super::{HttpArgument, HttpDefinition, HttpProblem};
 use crate::arguments::OUTPUT_ARGUMENTS;
 use crate::declared::template::TextTemplate;
 

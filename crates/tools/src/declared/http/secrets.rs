@@ -7,7 +7,7 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 use serde_json::Value;
 
-use super::url_template::VALUE_ENCODE_SET;
+use super::templates::VALUE_ENCODE_SET;
 use crate::declared::template::TextTemplate;
 
 /// Bytes of a secret at least; shorter words would match everywhere.
