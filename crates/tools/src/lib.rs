@@ -7,6 +7,7 @@ mod arguments;
 mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
+mod function_request;
 mod function_tools;
 mod ingest_tools;
 mod log_sources;

@@ -1,6 +1,7 @@
 //! The arguments of `execute_function` as a query of one table.
 //!
-//! All problems of the arguments are reported at once, with the nearest names, so that an agent needs one correction only.
+//! All problems of the arguments are reported at once, with the nearest names, so that an agent needs one correction
+//! only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,13 +31,13 @@ const COMPARISONS: [ComparisonOperator; 6] = [
 const OPERATORS: &str = "=, !=, <, <=, >, >=, match, not match";
 
 /// A request that fits its function.
-pub(super) struct FunctionRequest {
+pub(crate) struct FunctionRequest {
     /// The query, without a limit.
-    pub(super) spec: QuerySpec,
+    pub(crate) spec: QuerySpec,
     /// The parameters of the function.
-    pub(super) parameters: BTreeMap<String, SystemValue>,
+    pub(crate) parameters: BTreeMap<String, SystemValue>,
     /// The columns of the conditions.
-    pub(super) compared: BTreeSet<String>,
+    pub(crate) compared: BTreeSet<String>,
 }
 
 impl FunctionRequest {
@@ -45,7 +46,7 @@ impl FunctionRequest {
     ///
     /// # Errors
     /// `InvalidArguments` with all problems.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         function: &SystemTableDescription,
         arguments: &Map<String, Value>,
         grants_sensitive: bool,
