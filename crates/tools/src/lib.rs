@@ -105,10 +105,10 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
     let by_caller = Access { reads_caller_databases: true, ..Access::default() };
     let builder = add_tools(builder, of_databases, &by_caller, allowed);
     let operations = [
-        operations::list_jobs::tool(node),
-        operations::cancel_job::tool(node),
-        operations::node_status::tool(node),
-        operations::server_info::tool(node),
+        operations::list_jobs_tool(node),
+        operations::cancel_job_tool(node),
+        operations::node_status_tool(node),
+        operations::server_info_tool(node),
     ];
     let builder = add_tools(builder, operations, &open, allowed);
     let builder = function_tools::register(builder, node, allowed);

@@ -12,7 +12,7 @@ use tidegate_runtime::{
 };
 
 use super::{json_template, resource_from_template};
-use crate::operations::{job_rows, unknown_job};
+use crate::operations::{jobs_as_rows, unknown_job_error};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
 
@@ -41,9 +41,9 @@ fn base_template(node: &Arc<ToolContext>) -> ResourceTemplate {
 async fn read_job(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
     let (jobs, id) = (node.jobs()?, call.variable("id").unwrap_or_default());
     let Some(status) = jobs.get(id, call.caller()) else {
-        return Err(unknown_job(id, &jobs.list(call.caller()), &call));
+        return Err(unknown_job_error(id, &jobs.list(call.caller()), &call));
     };
-    Ok(node.executor.answer_rows(job_rows(&[status])?, OutputOptions::default()))
+    Ok(node.executor.answer_rows(jobs_as_rows(&[status])?, OutputOptions::default()))
 }
 
 struct JobIdCompleter(Arc<ToolContext>);
