@@ -98,9 +98,9 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allow
     let of_databases = [
         catalog_tools::list_tables::tool(node),
         catalog_tools::get_schema::tool(node),
-        query_tools::query::tool(node),
-        query_tools::sql::tool(node),
-        query_tools::explain::tool(node),
+        query_tools::query_tool(node),
+        query_tools::sql_tool(node),
+        query_tools::explain_tool(node),
     ];
     let by_caller = Access { reads_caller_databases: true, ..Access::default() };
     let builder = add_tools(builder, of_databases, &by_caller, allowed);

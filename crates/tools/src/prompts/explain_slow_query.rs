@@ -10,7 +10,7 @@ use tidegate_sql::Statement;
 
 use super::{argument, database_argument, describe_database, describe_tables, text_prompt};
 use crate::arguments::parse_arguments;
-use crate::query_tools::explain;
+use crate::query_tools;
 use crate::tool_context::ToolContext;
 
 const PLAN_CHARACTERS_MAX: usize = 20_000;
@@ -61,7 +61,7 @@ async fn render(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> 
 /// The plan, or the error of planning, which the model can explain as well.
 async fn describe_plan(database: &dyn Database, statement: &Statement, job: &Job) -> String {
     let planned = match database.plan(statement, job.principal()).await {
-        Ok(plan) => explain::describe_plan(statement, &*plan).await,
+        Ok(plan) => query_tools::describe_plan(statement, &*plan).await,
         Err(error) => Err(error),
     };
     match planned {
