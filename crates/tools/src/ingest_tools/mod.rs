@@ -5,17 +5,11 @@
 //! Operators also have `ingest_status` and `maintain_ingest`.
 
 mod body_decoder;
-mod body_options;
 mod destination;
-mod drop_table;
 mod maintenance;
-mod rejected_rows;
 mod row_arguments;
-mod row_positions;
-mod spooled_body;
 mod stamps;
 mod store_body;
-mod write_answer;
 mod write_rows;
 
 use std::path::PathBuf;
@@ -25,12 +19,11 @@ use tidegate_core::{Access, Acl, AllowedNames, DatabaseTenants, PrincipalRule, T
 use tidegate_query::{IngestTarget, NodeMemory};
 use tidegate_runtime::{SnapshotBuilder, Tool};
 
-pub(crate) use self::spooled_body::on_blocking_thread;
+pub(crate) use self::body_decoder::on_blocking_thread;
+pub use self::maintenance::register_ingest_maintenance;
 pub(crate) use self::stamps::Stamps;
 pub(crate) use self::store_body::{commit, record_write};
 pub(crate) use self::write_rows::insert_row;
-
-pub use self::maintenance::register_ingest_maintenance;
 
 /// Over which transports tools are called that only programs need. Models do not see them.
 const PROGRAM_TRANSPORTS: [TransportKind; 3] =
@@ -101,7 +94,7 @@ pub fn register_ingest_tools(
     let tools = [
         write_rows::append_tool(&context).with_access(Access { is_for_senders: true, ..open }),
         write_rows::replace_tool(&context).with_access(of_programs.clone()),
-        drop_table::tool(&context).with_access(of_programs),
+        write_rows::drop_table_tool(&context).with_access(of_programs),
     ];
     let tools = tools.into_iter().filter(|tool: &Tool| allowed.includes(&tool.name));
     tools.fold(builder, SnapshotBuilder::tool)

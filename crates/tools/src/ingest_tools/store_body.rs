@@ -1,27 +1,26 @@
 //! From the bytes of rows to a table: decodes, stamps, writes and commits. All rows are stored, or none.
+//!
+//! Rows that do not fit become rows of the table of rejected rows. Their positions in the body are also known for rows
+//! that a table refuses after they were decoded.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{AuditedStatement, AuthMethod, Error, ErrorKind, quota_address};
 use tidegate_ingest_formats::{BodyFormat, BodyOptions, REPORTED_ROWS_MAX, RejectMode, RejectedRow, RowPosition};
 use tidegate_query::{
     NodeReservation, REJECTS_SUFFIX, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart,
-    batch_bytes,
+    batch_bytes, rejected_rows_schema,
 };
 use tidegate_runtime::Job;
 
 use super::IngestContext;
-use super::body_decoder::{BodySource, RowSource, head_bytes};
-use super::body_options::BodyArguments;
+use super::body_decoder::{BodySource, RowSource, head_bytes, spool};
 use super::destination::Destination;
-use super::rejected_rows::RejectedRows;
-use super::row_arguments::BodyPieces;
-use super::row_positions::RowPositions;
-use super::spooled_body::spool;
+use super::row_arguments::{BodyArguments, BodyPieces};
 use super::stamps::{Stamps, WriteSchemas};
 
 /// The positions of the tables of a write.
@@ -289,4 +288,108 @@ pub(crate) async fn commit(job: &Job, writer: Box<dyn RowWriter>) -> Result<Writ
     // A commit that has begun ends, also when the client leaves meanwhile.
     let committed = tokio::spawn(writer.commit()).await;
     committed.unwrap_or_else(|error| Err(Error::internal(format!("a commit failed: {error}"))))
+}
+
+/// So many runs of successive positions are kept. Of rows after them, errors say no position.
+const RUNS_MAX: usize = 65_536;
+
+/// The positions of the rows that were written, in their order.
+#[derive(Debug, Default)]
+struct RowPositions {
+    /// Of each run of successive positions the number of its first row, and where that row is.
+    runs: Vec<(u64, RowPosition)>,
+    rows: u64,
+    is_full: bool,
+}
+
+impl RowPositions {
+    /// Adds the positions of the next rows.
+    fn extend(&mut self, positions: &[RowPosition]) {
+        for position in positions {
+            if self.is_full {
+                return;
+            }
+            let expected = self.runs.last().map(|(first, start)| after(*start, self.rows - first));
+            if expected != Some(*position) {
+                self.is_full = self.runs.len() == RUNS_MAX;
+                if self.is_full {
+                    return;
+                }
+                self.runs.push((self.rows, *position));
+            }
+            self.rows += 1;
+        }
+    }
+
+    /// The same error with the position of the row that a table refuses, if both are known.
+    fn with_position(&self, error: Error) -> Error {
+        let Some(position) = error.refused_row().and_then(|row| self.find(row)) else { return error };
+        let placed = Error::new(error.kind(), format!("{position}: {}", error.message()));
+        let placed = match error.hint() {
+            Some(hint) => placed.with_hint(hint),
+            None => placed,
+        };
+        match error.detail() {
+            Some(detail) => placed.with_detail(detail),
+            None => placed,
+        }
+    }
+
+    fn find(&self, row: u64) -> Option<RowPosition> {
+        if row >= self.rows {
+            return None;
+        }
+        let run = self.runs.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        self.runs.get(run).map(|(first, start)| after(*start, row - first))
+    }
+}
+
+/// The position that is `rows` rows after `start`, where each row is in the next position.
+fn after(start: RowPosition, rows: u64) -> RowPosition {
+    match start {
+        RowPosition::Line(line) => RowPosition::Line(line.saturating_add(rows)),
+        RowPosition::Index(index) => RowPosition::Index(index.saturating_add(rows)),
+    }
+}
+
+const TIME_ZONE: &str = "UTC";
+
+/// Makes batches of rejected rows.
+#[derive(Debug)]
+struct RejectedRows {
+    schema: SchemaRef,
+    subject: String,
+}
+
+impl RejectedRows {
+    fn new(stamps: &Stamps, subject: &str) -> Self {
+        Self { schema: rejected_rows_schema(stamps.names()), subject: subject.to_owned() }
+    }
+
+    /// The batch of `rows`, rejected at `time`.
+    fn batch(&self, rows: &[RejectedRow], stamps: &Stamps, time: SystemTime) -> Result<RecordBatch, Error> {
+        let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let microseconds = i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX);
+        let times = TimestampMicrosecondArray::from(vec![microseconds; rows.len()]).with_timezone(TIME_ZONE);
+        let line = |row: &RejectedRow| match row.position {
+            RowPosition::Line(line) => i64::try_from(line).ok(),
+            RowPosition::Index(_) => None,
+        };
+        let index = |row: &RejectedRow| match row.position {
+            RowPosition::Index(index) => i64::try_from(index).ok(),
+            RowPosition::Line(_) => None,
+        };
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(times),
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|_| self.subject.as_str()))),
+            Arc::new(rows.iter().map(line).collect::<Int64Array>()),
+            Arc::new(rows.iter().map(index).collect::<Int64Array>()),
+            Arc::new(rows.iter().map(|row| row.column.as_deref()).collect::<StringArray>()),
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.reason.as_str()))),
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.text.as_str()))),
+        ];
+        columns.extend(stamps.columns(rows.len()));
+        RecordBatch::try_new(self.schema.clone(), columns)
+            .map_err(|error| Error::internal(format!("a batch of rejected rows is invalid: {error}")))
+    }
 }

@@ -1,21 +1,21 @@
-//! `append_rows` adds rows to a table, `replace_rows` puts them into the place of all its rows.
+//! `append_rows` adds rows to a table, `replace_rows` puts them into the place of all its rows, and `drop_table`
+//! removes a table with its rows. The answer is JSON.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, JsonSchema, WriteRows};
+use tidegate_ingest_formats::{RejectedRow, RowPosition};
 use tidegate_query::WriteMode;
-use tidegate_runtime::{Answer, Job, RunningCall, Tool, ToolAnnotations, handler_fn};
+use tidegate_runtime::{Answer, AnswerMeta, Job, RunningCall, Tool, ToolAnnotations, WriteSummary, handler_fn};
 
 use super::IngestContext;
-use super::body_options::{BODY_TYPES, BodyArguments};
 use super::destination::Destination;
-use super::row_arguments::{BodyPieces, check_exact_numbers, require_one_source};
-use super::store_body::{StoreRequest, store_body};
-use super::write_answer::answer_stored;
+use super::row_arguments::{BODY_TYPES, BodyArguments, BodyPieces, check_exact_numbers, require_one_source};
+use super::store_body::{StoreRequest, StoredRows, record_write, store_body};
 use crate::arguments::parse_arguments;
-use crate::tool_definition::{InputSchemaBuilder, built_in_schema, built_in_tool};
+use crate::tool_definition::{InputSchemaBuilder, built_in_schema, built_in_tool, changing_hints, context_handler};
 
 /// How many rows an argument has at most. More are sent over REST.
 const ARGUMENT_ROWS_MAX: usize = 10_000;
@@ -155,4 +155,101 @@ async fn store(
     };
     let stored = store_body(context, job, request, pieces).await?;
     answer_stored(destination, &stored, job)
+}
+
+/// How many rejected rows an answer has, until it fits: all that are reported, some, none.
+const REJECTIONS_MAX: [usize; 3] = [usize::MAX, 10, 0];
+
+/// Answers with what was stored. This cannot fail because of the size or the content of the answer: the rows are stored.
+fn answer_stored(destination: &Destination, stored: &StoredRows, job: &Job) -> Result<Answer, Error> {
+    let rows = stored.receipt.rows.first().copied().unwrap_or_default();
+    let is_created = !destination.exists && !stored.is_repeated;
+    let budget = if job.format().is_some() { None } else { job.limits().inline.bytes };
+    let texts = REJECTIONS_MAX.iter().map(|max| {
+        let rejections = stored.rejections.iter().take(*max).map(rejection_json);
+        json!({
+            "database": destination.target.database(),
+            "table": destination.table.name,
+            "rows": rows,
+            "rejected": stored.rejected,
+            "rejections": rejections.collect::<Vec<_>>(),
+            "sequence": stored.receipt.sequence,
+            "created": is_created,
+            "repeated": stored.is_repeated,
+        })
+        .to_string()
+    });
+    // The last one has neither rows nor reasons of the sender.
+    let fitting = texts.filter(|text| budget.is_none_or(|max| text.len() <= max));
+    let mut redacted = fitting.map(|text| job.protection().redact_json(text));
+    let first = redacted.next();
+    let text = match first {
+        Some(Ok(text)) => text,
+        Some(Err(error)) => redacted.next_back().unwrap_or(Err(error))?,
+        None => format!("{rows} rows are stored"),
+    };
+    // A transformation may leave rows out.
+    let is_comparable = stored.is_repeated && destination.table.schema.is_some();
+    let repeated_rows = is_comparable.then_some(rows);
+    let (rejected, sequence) = (stored.rejected, stored.receipt.sequence);
+    let write = WriteSummary { rejected, sequence, is_created, repeated_rows };
+    let meta = AnswerMeta { rows: Some(rows), write: Some(Box::new(write)), ..AnswerMeta::default() };
+    Ok(Answer::data(text).with_meta(meta))
+}
+
+/// Answers that the table was dropped.
+fn answer_dropped(destination: &Destination, job: &Job) -> Result<Answer, Error> {
+    let answer = json!({
+        "database": destination.target.database(),
+        "table": destination.table.name,
+        "dropped": true,
+    });
+    Ok(Answer::data(job.protection().redact_json(answer.to_string())?))
+}
+
+fn rejection_json(row: &RejectedRow) -> Value {
+    let (position, number) = match row.position {
+        RowPosition::Line(line) => ("line", line),
+        RowPosition::Index(index) => ("row", index),
+    };
+    let mut members = Map::from_iter([(position.to_owned(), Value::from(number))]);
+    if let Some(column) = &row.column {
+        members.insert("column".to_owned(), column.as_str().into());
+    }
+    members.insert("reason".to_owned(), row.reason.as_str().into());
+    if !row.text.is_empty() {
+        members.insert("text".to_owned(), row.text.as_str().into());
+    }
+    Value::Object(members)
+}
+
+pub(super) fn drop_table_tool(context: &Arc<IngestContext>) -> Tool {
+    built_in_tool(
+        WriteRows::DropTable.name(),
+        "Drop a table",
+        "Remove a table that takes rows, with all its rows.",
+        InputSchemaBuilder::new().with_database().with_required("table", json!({"type": "string"})),
+        changing_hints(true, false),
+        context_handler(context, handle_drop_table),
+    )
+}
+
+#[derive(Deserialize)]
+struct DropTableArguments {
+    database: Option<String>,
+    table: String,
+}
+
+async fn handle_drop_table(context: Arc<IngestContext>, call: RunningCall) -> Result<Answer, Error> {
+    let DropTableArguments { database, table } = parse_arguments(&call)?;
+    let (database, table) = context.resolve(database, table, call.principal())?;
+    let destination = context.destination(&database, &table, call.principal()).await?;
+    record_write(&call, &database, std::iter::once(destination.table.name.as_str()), None, None);
+    let target = destination.target.clone();
+    let name = destination.table.name.clone();
+    // A removal that has begun ends, also when the client leaves meanwhile.
+    let dropped = tokio::spawn(async move { target.drop_table(&name).await }).await;
+    let dropped = dropped.unwrap_or_else(|error| Err(Error::internal(format!("dropping a table failed: {error}"))));
+    dropped.map_err(|error| context.hide_names(error, &database, &table, call.principal()))?;
+    answer_dropped(&destination, &call)
 }
