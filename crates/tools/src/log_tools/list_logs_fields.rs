@@ -1,4 +1,5 @@
-//! `list_logs_fields`: the fields of a log source, with what their values look like.
+//! `list_logs_fields`: the fields of a log source, with what their values look like; and `list_logs_fields_values`:
+//! facets.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,12 +8,15 @@ use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::Error;
 use tidegate_runtime::{Answer, RunningCall, Tool};
-use tidegate_telemetry::logs::{FACET_FIELDS_MAX, FacetAnswer, FacetRequest, FieldFacet, LogScanRequest, MISSING};
+use tidegate_telemetry::logs::{
+    FACET_FIELDS_MAX, FACET_VALUES_MAX, FacetAnswer, FacetRequest, FieldFacet, LogScanRequest, MISSING,
+    NUMBER_RANGES_MAX,
+};
 
 use super::LogContext;
-use super::facets::cut_text;
+use super::answer::{VALUES_DEFAULT, add_notes, cut_text, facet_requests, facets_json, summary_json};
 use super::scan::run_scan;
-use super::search::{LogSearch, SearchArguments, reject};
+use super::search::{LogSearch, SearchArguments, reject, with_search_arguments};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::SOURCE_FIELD;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
@@ -26,7 +30,7 @@ const SAMPLED_ROWS_MAX: u64 = 20_000;
 /// The maximum number of characters of an example.
 const EXAMPLE_CHARACTERS_MAX: usize = 80;
 
-pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
+pub(crate) fn list_logs_fields_tool(context: &Arc<LogContext>) -> Tool {
     let schema = InputSchemaBuilder::new()
         .with("source", json!({"type": "array", "items": {"type": "string"}}))
         .with_output_arguments();
@@ -35,20 +39,20 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
         "List log fields",
         "Fields of log sources: type, role, search by index or scan, distinct values in a sample of rows, an example.",
         schema,
-        context_handler(context, handle),
+        context_handler(context, handle_list_logs_fields),
     )
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct FieldsArguments {
     #[serde(flatten)]
     search: SearchArguments,
     #[serde(flatten)]
     output: OutputArguments,
 }
 
-async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
-    let arguments: Arguments = parse_arguments(&call)?;
+async fn handle_list_logs_fields(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: FieldsArguments = parse_arguments(&call)?;
     let mut violations = Vec::new();
     let search = LogSearch::resolve(&context, &arguments.search, call.job(), &mut violations).await?;
     reject(violations, &search)?;
@@ -111,4 +115,47 @@ fn describe(search: &LogSearch<'_>, field: &str) -> (Option<String>, Option<&'st
         Some((Some(column.type_name.to_lowercase()), source.columns.role(&column.name)))
     });
     found.unwrap_or((Some("text".to_owned()), None))
+}
+
+pub(crate) fn list_logs_fields_values_tool(context: &Arc<LogContext>) -> Tool {
+    let schema = with_search_arguments(InputSchemaBuilder::new())
+        .with_required("fields", json!({"type": "array", "items": {"type": "string"}, "minItems": 1}))
+        .with("limit", json!({"type": "integer", "minimum": 1, "maximum": FACET_VALUES_MAX, "default": VALUES_DEFAULT}))
+        .with(
+            "ranges",
+            json!({"type": "integer", "minimum": 2, "maximum": NUMBER_RANGES_MAX, "description": "Numbers as ranges"}),
+        );
+    read_only_tool(
+        "list_logs_fields_values",
+        "Count log values",
+        "Values of fields with their rows; each under the selections of all other fields.",
+        schema,
+        context_handler(context, handle_list_logs_fields_values),
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct ValuesArguments {
+    #[serde(flatten)]
+    search: SearchArguments,
+    fields: Vec<String>,
+    limit: Option<usize>,
+    ranges: Option<usize>,
+}
+
+async fn handle_list_logs_fields_values(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
+    let arguments: ValuesArguments = parse_arguments(&call)?;
+    let mut violations = Vec::new();
+    let search = LogSearch::resolve(&context, &arguments.search, call.job(), &mut violations).await?;
+    let values_max = arguments.limit.unwrap_or(VALUES_DEFAULT);
+    let facets = facet_requests(&search, "fields", &arguments.fields, values_max, arguments.ranges, &mut violations);
+    reject(violations, &search)?;
+    let request = LogScanRequest { facets, ..search.request.clone() };
+    let mut fields = search.filter_fields();
+    fields.extend(arguments.fields);
+    let outcome = run_scan(&search, &request, &fields, None).await?;
+    let mut json = summary_json(&outcome, &search);
+    json.insert("facets".to_owned(), facets_json(&outcome.answer.facets));
+    add_notes(&search, &request, &outcome, &mut json).await;
+    Ok(Answer::json(json))
 }

@@ -2,18 +2,12 @@
 
 mod answer;
 mod counting;
-mod covered_time;
-mod facets;
 mod list_logs_fields;
-mod list_logs_fields_values;
 mod list_logs_sources;
-mod notes;
-mod pattern_changes;
 mod query_logs;
 mod scan;
 mod search;
 mod source_resource;
-mod statement;
 
 use std::sync::Arc;
 
@@ -46,8 +40,8 @@ pub fn register_log_tools(
         Arc::new(LogContext { node: node.clone(), sources: sources.clone(), uniform_times: Default::default() });
     let tools = [
         list_logs_sources::tool(&context),
-        list_logs_fields::tool(&context),
-        list_logs_fields_values::tool(&context),
+        list_logs_fields::list_logs_fields_tool(&context),
+        list_logs_fields::list_logs_fields_values_tool(&context),
         query_logs::tool(&context),
     ];
     let rule_context = context.clone();

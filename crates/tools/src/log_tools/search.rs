@@ -13,7 +13,7 @@ use tidegate_telemetry::logs::{
 };
 
 use super::LogContext;
-use super::covered_time::{CoveredEntries, covered_entries};
+use super::list_logs_sources::{CoveredEntries, covered_entries};
 use crate::arguments::{now_nanos, time_input};
 use crate::log_sources::{ResolvedSource, SourceSet, no_sources_error, unknown_source_message};
 use crate::source_columns::floor_microseconds;

@@ -8,10 +8,8 @@ use tidegate_telemetry::logs::{
     BarWidth, CountedBar, CountedValues, FACET_DISTINCT_MAX, FacetRequest, MISSING, RareValues, display_value,
 };
 
-use super::column_sql::ColumnSql;
-use super::filters::{SourceField, SourceFilters, source_field};
-use super::statements::{Obstacle, count_rows, counts, expression, group_key, times};
-use super::{Counting, ROWS};
+use super::sql::{ColumnSql, SourceField, SourceFilters, source_field};
+use super::{Counting, Obstacle, ROWS, count_rows, counts, expression, group_key, times};
 use crate::log_tools::scan::{RowRange, SourceSearch};
 use crate::source_columns::FIRST_TIME;
 

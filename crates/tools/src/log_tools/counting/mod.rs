@@ -1,36 +1,35 @@
-//! Counting in the database of a source: matches, facets and histograms as groups, and the newest entries by their order.
+//! Counting in the database of a source: matches, facets and histograms as groups, and the newest entries by their
+//! order.
 //!
 //! The answers are those of a scan, or there are none. What SQL compares in another way than a scan is not counted: rows
 //! with such values are scanned, and a search that needs them all is a scan. Secrets are masked in rows that a database
 //! returned, so that filters in the database would see them; then everything is scanned as well.
 
-mod column_sql;
-mod filters;
 mod groups;
 mod newest;
-mod statements;
-mod text_match;
-mod time_sql;
-mod uniform_times;
+mod sql;
 
 use std::time::Duration;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::Int64Type;
-use tidegate_core::Error;
-use tidegate_query::{AggregateFunction, ComparisonOperator, Operand, QueryCondition, Selection};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use futures::StreamExt;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{
+    AggregateFunction, ComparisonOperator, GroupKey, NamedExpression, Operand, QueryCondition, QuerySpec, Selection,
+    batch_bytes,
+};
 use tidegate_sql::SqlDialect;
-use tidegate_telemetry::logs::{CountedRows, CountedValues, TimeRange, borrowed_text};
+use tidegate_telemetry::logs::{CountedRows, CountedValues, TimeRange, borrowed_text, time_column};
 use tokio::time::Instant;
 
-use self::filters::SourceFilters;
-use self::statements::{Obstacle, count_rows, counts, times};
-use self::time_sql::TimeSql;
-pub(super) use self::uniform_times::UniformTimes;
-use self::uniform_times::find_version;
-use super::scan::{RowRange, SourceSearch};
-use super::statement::selection_filters;
+use self::sql::{SourceFilters, TimeSql, find_version};
+use super::scan::{RowRange, SourceSearch, selection_filters};
 use crate::source_columns::{FIRST_TIME, LAST_TIME, ceil_microseconds, first_and_last};
+use crate::typed_rows::{MixedNumbers, open_typed_rows};
+
+pub(super) use self::sql::UniformTimes;
 
 /// The time in which a database must have counted, so that enough is left for a scan.
 const COUNTING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -278,4 +277,84 @@ async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
         }
     }
     forms.into_iter().max_by_key(|(_, rows)| *rows).map(|(form, _)| form).ok_or(Obstacle::NotCountable)
+}
+
+/// The maximum size of the rows of one statement.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Why a database does not count the rows of a source. They are scanned instead.
+enum Obstacle {
+    /// The rows cannot be counted exactly, or not in time.
+    NotCountable,
+    /// The call ended.
+    Ended(Error),
+}
+
+impl SourceSearch<'_> {
+    /// The rows of `spec`.
+    async fn read(&self, spec: &QuerySpec) -> Result<Vec<RecordBatch>, Obstacle> {
+        match tokio::time::timeout_at(self.deadline, self.read_all(spec)).await {
+            Ok(Ok(Some(batches))) => Ok(batches),
+            // The scan reports what is wrong with the source.
+            Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(Obstacle::Ended(error)),
+            Ok(Err(_) | Ok(None)) | Err(_) => Err(Obstacle::NotCountable),
+        }
+    }
+
+    /// `None` if the rows exceed the maximum size.
+    async fn read_all(&self, spec: &QuerySpec) -> Result<Option<Vec<RecordBatch>>, Error> {
+        let search = self.search;
+        let mut rows =
+            open_typed_rows(&search.context.node, &*self.source.database, spec, search.job, MixedNumbers::Text).await?;
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        while let Some(batch) = rows.next().await.transpose()? {
+            bytes += batch_bytes(&batch);
+            if bytes > BYTES_MAX {
+                return Ok(None);
+            }
+            batches.push(batch);
+        }
+        Ok(Some(batches))
+    }
+}
+
+/// A column of the answer that is an expression.
+fn expression(text: impl Into<String>, alias: &str) -> Selection {
+    Selection::Expression(named(text, alias))
+}
+
+/// A key of groups, which `select` names by its alias.
+fn group_key(text: impl Into<String>, alias: &str) -> GroupKey {
+    GroupKey::Expression(named(text, alias))
+}
+
+fn named(text: impl Into<String>, alias: &str) -> NamedExpression {
+    NamedExpression { text: text.into(), alias: Some(alias.to_owned()) }
+}
+
+/// The number of rows.
+fn count_rows() -> Selection {
+    Selection::Aggregate {
+        function: AggregateFunction::Count,
+        column: None,
+        distinct: false,
+        alias: Some(ROWS.to_owned()),
+    }
+}
+
+/// A column of a batch with counts.
+fn counts(batch: &RecordBatch, name: &str) -> Option<Vec<u64>> {
+    let numbers = cast(batch.column_by_name(name)?, &DataType::Int64).ok()?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    numbers.iter().map(|number| number.map_or(Some(0), |number| u64::try_from(number).ok())).collect()
+}
+
+/// A column of a batch with times in nanoseconds UTC; `None` if a value is no time.
+fn times(batch: &RecordBatch, name: &str) -> Option<Vec<Option<i64>>> {
+    let values = batch.column_by_name(name)?;
+    if values.null_count() == values.len() {
+        return Some(vec![None; values.len()]);
+    }
+    let times = time_column(values.as_ref())?;
+    (times.null_count() == values.null_count()).then(|| times.iter().collect())
 }

@@ -10,8 +10,7 @@ use arrow::array::RecordBatch;
 use tidegate_query::{QueryCondition, Selection, SortKey};
 use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
 
-use super::statements::{Obstacle, times};
-use super::{Counting, Matches};
+use super::{Counting, Matches, Obstacle, times};
 use crate::source_columns::{ceil_microseconds, floor_microseconds};
 
 /// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
