@@ -1,11 +1,7 @@
 //! Metric sources: tables with samples, servers with the API of Prometheus, and the recorder of the node itself.
 
 mod columns;
-mod conditions;
-mod declared_kind;
 mod prometheus;
-mod prometheus_server;
-mod series_rows;
 mod table;
 
 use std::fmt;
@@ -19,12 +15,11 @@ use tidegate_telemetry::metrics::JsonLabels;
 use tidegate_telemetry::metrics::prometheus::PrometheusRequest;
 use tidegate_telemetry::metrics::recorder::Recorder;
 
-pub use columns::MetricColumns;
-pub use declared_kind::DeclaredKind;
-pub(crate) use declared_kind::guess_kind;
-pub(crate) use prometheus::PrometheusMetrics;
-pub use prometheus_server::PrometheusServer;
-pub(crate) use table::{SampleOrder, TableMetrics};
+pub(crate) use self::columns::guess_kind;
+pub use self::columns::{DeclaredKind, MetricColumns};
+pub(crate) use self::prometheus::PrometheusMetrics;
+pub use self::prometheus::PrometheusServer;
+pub(crate) use self::table::{SampleOrder, TableMetrics};
 
 use crate::source_columns::{ColumnProblem, TablePresence};
 

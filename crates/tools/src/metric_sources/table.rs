@@ -1,27 +1,27 @@
-//! Reads the samples of a table, for one call.
+//! Reads the samples of a table, for one call: the conditions of its statement, and the time that a group of samples
+//! covers, and its units.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, Int64Array, RecordBatch};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind, Violation};
-use tidegate_query::{ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey};
+use tidegate_query::{
+    AggregateFunction, ComparisonOperator, Database, GroupKey, Operand, QueryCondition, QuerySpec, Selection, SortKey,
+};
 use tidegate_runtime::Job;
 use tidegate_sql::Parameter;
-use tidegate_telemetry::logs::TimeRange;
+use tidegate_telemetry::logs::{TimeRange, display_value, time_column};
 use tidegate_telemetry::metrics::{
     CatalogBuilder, LabelCondition, LabelSelection, LabelSummary, Labels, MetricAnswer, MetricEvaluator, MetricKind,
     MetricQuery, MetricRequest, MetricSummary, SampleColumns, SampleRows, SampleSink, TimeWindow, window_violation,
 };
 
-use super::columns::{MetricColumns, TableShape};
-use super::conditions::push_down;
-use super::declared_kind::{DeclaredKind, SampleKinds};
-use super::series_rows::{RowTimes, Units, text, unit_bounds};
+use super::columns::{DeclaredKind, MetricColumns, SampleKinds, TableShape};
 use super::{MetricSource, MetricTable};
-use crate::source_columns::{ColumnProblem, first_and_last, time_conditions};
+use crate::source_columns::{ColumnProblem, FIRST_TIME, FieldKind, LAST_TIME, first_and_last, time_conditions};
 use crate::tool_context::ToolContext;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
@@ -320,4 +320,87 @@ fn mixed_kinds(metric: &str, kind: &DeclaredKind) -> Error {
     );
     let violation = Violation { path: "labels".to_owned(), message };
     Error::invalid_arguments("the arguments do not fit the metric source:", vec![violation])
+}
+
+const FIRST_UNIT: &str = "first_unit";
+const LAST_UNIT: &str = "last_unit";
+/// The maximum number of units of one metric in an answer.
+const UNITS_NAMED_MAX: usize = 4;
+
+/// The times from the first to the last sample, for each row of a batch.
+struct RowTimes {
+    first: Option<Int64Array>,
+    last: Option<Int64Array>,
+}
+
+impl RowTimes {
+    fn new(batch: &RecordBatch) -> Self {
+        let times = |name: &str| batch.column_by_name(name).and_then(|column| time_column(column.as_ref()));
+        Self { first: times(FIRST_TIME), last: times(LAST_TIME) }
+    }
+
+    fn window(&self, row: usize) -> Option<TimeWindow> {
+        let bound = |times: &Option<Int64Array>| {
+            times.as_ref().filter(|times| row < times.len() && times.is_valid(row)).map(|times| times.value(row))
+        };
+        let (first, last) = (bound(&self.first)?, bound(&self.last)?);
+        Some(TimeWindow::new(first, last.saturating_add(1)))
+    }
+}
+
+/// The units of a metric.
+#[derive(Debug, Default)]
+struct Units(BTreeSet<String>);
+
+impl Units {
+    /// Adds the first and the last unit of a row in the order of texts. They differ if there are several.
+    fn add(&mut self, batch: &RecordBatch, row: usize) {
+        let found = [FIRST_UNIT, LAST_UNIT].into_iter().filter_map(|name| text(batch, name, row));
+        self.0.extend(found.filter(|unit| !unit.is_empty()));
+    }
+
+    /// Several units are all named, because values of different units cannot be compared.
+    fn name(&self) -> Option<String> {
+        let units: Vec<&str> = self.0.iter().take(UNITS_NAMED_MAX).map(String::as_str).collect();
+        (!units.is_empty()).then(|| units.join(", "))
+    }
+}
+
+/// The first and the last unit of a group of samples.
+fn unit_bounds(unit: &str) -> Vec<Selection> {
+    let aggregate = |function, alias| Selection::aggregate(function, unit, alias);
+    vec![aggregate(AggregateFunction::Min, FIRST_UNIT), aggregate(AggregateFunction::Max, LAST_UNIT)]
+}
+
+/// A value as text; `None` if there is none.
+pub(super) fn text(batch: &RecordBatch, column: &str, row: usize) -> Option<String> {
+    let column = batch.column_by_name(column).filter(|column| row < column.len() && column.is_valid(row))?;
+    Some(display_value(column.as_ref(), row))
+}
+
+/// The values of a condition that become a part of the statement.
+const PUSHED_VALUES_MAX: usize = 200;
+
+/// The condition as a part of the statement, if it selects values that a label of this type has.
+fn push_down(label: &str, condition: &LabelCondition, kind: FieldKind) -> Option<QueryCondition> {
+    let values = match condition {
+        LabelCondition::Equals(value) => std::slice::from_ref(value),
+        LabelCondition::OneOf(values) => values,
+        _ => return None,
+    };
+    // A missing label has the empty value.
+    if values.len() > PUSHED_VALUES_MAX || values.iter().any(String::is_empty) {
+        return None;
+    }
+    let list = values.iter().map(|value| typed(value, kind)).collect::<Option<Vec<Parameter>>>()?;
+    Some(QueryCondition::compare(label, ComparisonOperator::In, Operand::List(list)))
+}
+
+/// A value as the database compares it. `None` where numbers have several texts, and so several series.
+fn typed(value: &str, kind: FieldKind) -> Option<Parameter> {
+    match kind {
+        FieldKind::Text => Some(Parameter::Text(value.to_owned())),
+        FieldKind::Integer => value.parse().ok().map(Parameter::Integer),
+        _ => None,
+    }
 }
