@@ -12,7 +12,7 @@ use tidegate_telemetry::metrics::{
 };
 
 use super::answer::comparison_json;
-use super::covered_time::{no_samples_note, with_covered_time};
+use super::list_metrics::{no_samples_note, with_covered_time};
 use super::{MetricContext, labels_schema, read_window, reject, with_source_and_time};
 use crate::arguments::{now_nanos, parse_arguments, read_time};
 use crate::metric_sources::{DeclaredKind, MetricSourceKind, PrometheusMetrics, SampleOrder, TableMetrics};

@@ -2,7 +2,6 @@
 
 mod answer;
 mod compare_metrics;
-mod covered_time;
 mod list_metrics;
 mod query_metrics;
 
