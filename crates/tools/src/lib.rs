@@ -29,7 +29,6 @@ mod typed_rows;
 
 use std::sync::Arc;
 
-pub use crate::prompts::investigate::register_investigation;
 pub use crate::resources::result::STORED_RESULT_NAMES;
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::FunctionSource;
@@ -43,6 +42,7 @@ pub use metric_sources::{
     PrometheusServer,
 };
 pub use metric_tools::register_metric_tools;
+pub use prompts::register_investigation;
 pub use source_columns::{ColumnProblem, TablePresence};
 pub use telemetry_receivers::{
     OTLP_TOOLS, TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces,
@@ -86,12 +86,8 @@ pub fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>) -> SnapshotBu
 pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
     let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
-    let prompts = [
-        prompts::explore(node),
-        prompts::ask(node),
-        prompts::explain_slow_query::prompt(node),
-        prompts::summarise_table::prompt(node),
-    ];
+    let prompts =
+        [prompts::explore(node), prompts::ask(node), prompts::explain_slow_query(node), prompts::summarise_table(node)];
     let builder = discover_toolset::register(builder, node);
     let open = Access::default();
     let builder = add_tools(builder, [catalog_tools::list_databases_tool(node)], &open, allowed);
