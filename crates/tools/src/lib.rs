@@ -19,17 +19,16 @@ mod operations;
 mod prompts;
 mod query_tools;
 mod resources;
+mod result_resource;
 mod source_columns;
 mod table_names;
 mod telemetry_receivers;
-mod text_preview;
 mod tool_context;
 mod tool_definition;
 mod typed_rows;
 
 use std::sync::Arc;
 
-pub use crate::resources::result::STORED_RESULT_NAMES;
 pub use discover_toolset::DISCOVER_TOOLSET;
 pub use function_tools::FunctionSource;
 pub use ingest_tools::{
@@ -43,6 +42,7 @@ pub use metric_sources::{
 };
 pub use metric_tools::register_metric_tools;
 pub use prompts::register_investigation;
+pub use result_resource::STORED_RESULT_NAMES;
 pub use source_columns::{ColumnProblem, TablePresence};
 pub use telemetry_receivers::{
     OTLP_TOOLS, TelemetryReceivers, TraceSource, register_telemetry_receivers, register_traces,
@@ -84,8 +84,8 @@ pub fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>) -> SnapshotBu
 /// Adds the built-in entries whose names `allowed` includes to `builder`.
 #[must_use]
 pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
-    let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
-    let templates = own.into_iter().chain(resources::result::templates(node));
+    let own = [resources::database_template(node), resources::table_template(node), resources::job_template(node)];
+    let templates = own.into_iter().chain(result_resource::templates(node));
     let prompts =
         [prompts::explore(node), prompts::ask(node), prompts::explain_slow_query(node), prompts::summarise_table(node)];
     let builder = discover_toolset::register(builder, node);

@@ -28,7 +28,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use super::declared_query::DeclaredQuery;
 use super::input::{DeclaredInput, InputKind, ScalarType, object_schema};
 use super::{DeclarationProblem, TextTemplate};
-use crate::text_preview::{PreviewExtent, send_preview};
+use crate::result_resource::{PreviewExtent, send_preview};
 use crate::tool_context::ToolContext;
 
 /// A declared resource.

@@ -1,22 +1,25 @@
-//! `tidegate://results/{id}`: the manifest of a stored result, its blocks, and all its rows.
+//! `tidegate://results/{id}`: the manifest of a stored result, its blocks, and all its rows; or the bytes of a stored
+//! file, and the errors where rows were requested. The beginning of a file is whole characters, or nothing if it is not
+//! text.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
+use serde_json::Value;
 use tidegate_core::{
     Budget, CallLimits, Caller, Content, Error, ErrorKind, Format, ResourceBody, ResourceContents, TemplateVariables,
     TransportKind,
 };
 use tidegate_query::{OutputOptions, QueryRows, RowEncoder, result_manifest};
-use tidegate_results::{END_OF_STREAM, ResultEnd, ResultStore, StoredResult};
+use tidegate_results::{END_OF_STREAM, FileDescription, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{
-    Answer, AnswerMeta, BodyMetadata, BodyVersion, Handler, Job, ReplySender, ResourceTemplate, ResourceWatcher,
-    RunningCall,
+    Answer, AnswerMeta, BodyFile, BodyMetadata, BodyVersion, Handler, Job, ReplySender, ResourceTemplate,
+    ResourceWatcher, RunningCall,
 };
 
-use super::{JSON, accepts_partial, check_complete, stored_file, uri_template};
+use crate::resources::{JSON, uri_template};
 use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
 
@@ -112,7 +115,7 @@ async fn read_block(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer,
     let hash = result.next_block(index).await.map(|stored| stored.sha256).unwrap_or_default();
     let Some(format) = call.format() else { return embed_block(block.bytes(), &call) };
     if result.file().is_some() {
-        stored_file::check_block_format(format)?;
+        check_block_format(format)?;
     }
     Ok(Answer::written(move |reply| async move {
         if format == Format::Arrow {
@@ -157,10 +160,8 @@ async fn read_data(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, 
     call.extend(store.limits().timeout);
     Ok(Answer::written(move |reply| async move {
         match (reply.job().format(), result.file()) {
-            (None, Some(file)) => stored_file::send_text_preview(&result, file, &reply).await,
-            (Some(_), Some(file)) if stored_file::requests_raw_file(reply.job())? => {
-                stored_file::send_raw_file(&result, file, &reply).await
-            }
+            (None, Some(file)) => send_text_preview(&result, file, &reply).await,
+            (Some(_), Some(file)) if requests_raw_file(reply.job())? => send_raw_file(&result, file, &reply).await,
             (None, None) => answer_first_rows(&node, &result).send(&reply).await.map(drop),
             (Some(Format::Arrow), _) | (Some(_), Some(_)) => send_arrow_stream(&result, takes_part, &reply).await,
             (Some(format), None) => send_rendered_rows(&result, format, takes_part, &reply).await,
@@ -254,4 +255,141 @@ async fn send_chunks(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error>
         reply.send_bytes(bytes.split_to(bytes.len().min(CHUNK_BYTES_MAX))).await?;
     }
     Ok(())
+}
+
+fn accepts_partial(job: &Job) -> bool {
+    job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
+}
+
+/// Checks that `result` is complete so far, or that the caller accepts its stored part.
+fn check_complete(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
+    let progress = result.progress();
+    match &progress.end {
+        Some(ResultEnd::Incomplete(reason)) if !takes_part => {
+            let message = match result.file() {
+                Some(file) => format!(
+                    "the stored file is incomplete: {} of its {} bytes were stored before it ended: {reason}",
+                    result.stored_file_bytes(),
+                    file.bytes
+                ),
+                None => format!(
+                    "the stored result is incomplete: {} rows were stored before it ended: {reason}",
+                    progress.rows()
+                ),
+            };
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true returns what is stored."))
+        }
+        Some(ResultEnd::Removed(reason)) => {
+            Err(Error::new(ErrorKind::NotFound, format!("the stored result no longer exists: {reason}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+const OCTET_STREAM: &str = "application/octet-stream";
+
+/// Whether the URI requests the bytes of the file rather than the rows of its blocks: it has no `format`.
+fn requests_raw_file(job: &Job) -> Result<bool, Error> {
+    let named =
+        job.arguments().get("format").and_then(Value::as_str).and_then(|name| Format::parse(name, &Format::FOR_REST));
+    named.map_or(Ok(true), |format| check_block_format(format).map(|()| false))
+}
+
+/// Accepts only the stored format: a file has no rows to convert.
+fn check_block_format(format: Format) -> Result<(), Error> {
+    if format == Format::Arrow {
+        return Ok(());
+    }
+    let message = format!("the stored result is a file, which cannot be read as {}", format.name());
+    Err(Error::new(ErrorKind::InvalidArguments, message)
+        .with_hint("/results/{id}/data without a format returns the file; format=arrow returns its blocks."))
+}
+
+/// Sends the bytes of `file` as the body. The caller reports a missing end.
+async fn send_raw_file(result: &Arc<StoredResult>, file: &FileDescription, reply: &ReplySender) -> Result<(), Error> {
+    // Nothing is sent before the first bytes are available, or their absence is known.
+    result.next_block(0).await;
+    check_complete(result, accepts_partial(reply.job()))?;
+    let body_version = (result.end() == Some(ResultEnd::Complete))
+        .then(|| BodyVersion { tag: format!("{}-file", result.progress().entity_tag()), bytes: Some(file.bytes) });
+    let described = BodyFile { name: file.name.clone(), media_type: file.media_type.clone() };
+    reply
+        .begin_body(BodyMetadata {
+            media_type: OCTET_STREAM,
+            budget: Budget::default(),
+            version: body_version,
+            file: Some(described),
+        })
+        .await?;
+    let mut chunks = result.stream_file_bytes();
+    while let Some(chunk) = chunks.next().await.transpose()? {
+        reply.send_bytes(chunk).await?;
+    }
+    check_complete(result, accepts_partial(reply.job()))
+}
+
+async fn send_text_preview(
+    result: &Arc<StoredResult>,
+    file: &FileDescription,
+    reply: &ReplySender,
+) -> Result<(), Error> {
+    let FileDescription { name, bytes, .. } = file;
+    let line = match send_preview(result.stream_file_bytes(), reply.job().limits().inline.bytes, reply).await? {
+        PreviewExtent::Complete => return Ok(()),
+        PreviewExtent::Truncated(visible) => format!("Shown: the first {visible} of the file's {bytes} bytes."),
+        PreviewExtent::NotText => format!("{name} has {bytes} bytes and is not text; its content is not shown."),
+    };
+    reply.end_text().await?;
+    reply.send_block(Content::text(format!("{line} /results/{{id}}/data returns it over HTTP."))).await
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PreviewExtent {
+    Complete,
+    /// The first bytes (their number), as text.
+    Truncated(u64),
+    /// Nothing: the file is not text.
+    NotText,
+}
+
+/// Sends the text in `pieces`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
+pub(crate) async fn send_preview(
+    mut chunks: impl Stream<Item = Result<Bytes, Error>> + Unpin,
+    bytes_max: Option<usize>,
+    reply: &ReplySender,
+) -> Result<PreviewExtent, Error> {
+    let mut left = bytes_max.unwrap_or(usize::MAX);
+    let mut preview_bytes = 0;
+    // An incomplete character; its rest is in the next piece.
+    let mut pending = Vec::new();
+    let mut is_text = false;
+    while let Some(chunk) = chunks.next().await.transpose()? {
+        pending.extend_from_slice(&chunk);
+        let text_bytes = match std::str::from_utf8(&pending) {
+            Ok(_) => pending.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) if !is_text => return Ok(PreviewExtent::NotText),
+            Err(_) => pending.len(),
+        };
+        is_text = true;
+        let rest = pending.split_off(text_bytes);
+        let text = String::from_utf8_lossy(&pending);
+        if text.len() > left {
+            let end = text.floor_char_boundary(left);
+            reply.send_text(&text[..end]).await?;
+            return Ok(PreviewExtent::Truncated(preview_bytes + end as u64));
+        }
+        left -= text.len();
+        preview_bytes += text_bytes as u64;
+        reply.send_text(text).await?;
+        pending = rest;
+    }
+    // The file ends within a character.
+    if !pending.is_empty() {
+        if !is_text {
+            return Ok(PreviewExtent::NotText);
+        }
+        reply.send_text(String::from_utf8_lossy(&pending)).await?;
+    }
+    Ok(PreviewExtent::Complete)
 }
