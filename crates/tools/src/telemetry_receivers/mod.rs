@@ -1,29 +1,47 @@
-//! Tools that receive telemetry: `receive_otlp`, `receive_prometheus` and `receive_bulk`; and `get_trace`, which reads it.
+//! Tools that receive telemetry: `receive_otlp`, `receive_prometheus` and `receive_bulk`; and `get_trace`, which reads
+//! it.
 //!
-//! The receivers are called over REST only, at the paths where senders expect them. Each request is one call and one write:
-//! its rows are stored together, and acknowledged once they are on disk. An error is one of two kinds for a sender:
-//! `InvalidArguments` and `Forbidden` for what never succeeds, `Unavailable` for what may succeed later. A table that does
-//! not fit counts as the latter, because it is the matter of the operator and the sender should keep its rows.
+//! The receivers are called over REST only, at the paths where senders expect them. Each request is one call and one
+//! write: its rows are stored together, and acknowledged once they are on disk. An error is one of two kinds for a
+//! sender: `InvalidArguments` and `Forbidden` for what never succeeds, `Unavailable` for what may succeed later. A
+//! table that does not fit counts as the latter, because it is the matter of the operator and the sender should keep
+//! its rows.
+//!
+//! `receive_otlp` takes log records, data points and spans of OpenTelemetry, and `receive_prometheus` samples and
+//! exemplars of Prometheus remote write.
 
 mod get_trace;
 mod receive_bulk;
-mod receive_otlp;
-mod receive_prometheus;
 mod received_body;
-mod store_batches;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::{Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind};
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{
+    Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind, WriteRows,
+};
 use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
-use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, SnapshotBuilder};
-use tidegate_telemetry_formats::{FormatError, TelemetryLimits};
+use tidegate_runtime::{
+    AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, RequestBodyTypes, RunningCall, SnapshotBuilder,
+    Tool, WrittenRecords,
+};
+use tidegate_telemetry_formats::{
+    FormatError, OtlpEncoding, OtlpSignal, RemoteWriteVersion, TableBatches, TelemetryLimits, TelemetryTable,
+    decode_logs, decode_metrics, decode_remote_write, decode_traces, success_body,
+};
 use tokio::sync::Semaphore;
 
+use self::received_body::{
+    CODINGS, TableRows, decode_reserved, decompress, key_of, read_body, store_batches, take_body,
+};
+use crate::arguments::parse_arguments;
+use crate::ingest_tools::on_blocking_thread;
+use crate::tool_definition::{InputSchemaBuilder, add_tools, built_in_tool, changing_hints, context_handler};
+
 pub use self::get_trace::{TraceSource, register_traces};
-use crate::tool_definition::add_tools;
 
 /// The tools of a server that receives OTLP.
 pub const OTLP_TOOLS: [&str; 2] = ["receive_otlp", "get_trace"];
@@ -48,7 +66,7 @@ pub struct TelemetryReceivers {
 }
 
 /// What one of the tools needs.
-pub(crate) struct ReceiverContext {
+struct ReceiverContext {
     target: Arc<dyn IngestTarget>,
     tenancy: DatabaseTenants,
     limits: TelemetryLimits,
@@ -79,8 +97,8 @@ pub fn register_telemetry_receivers(
         })
     };
     let tools = [
-        otlp.map(|target| receive_otlp::tool(&context(target))),
-        prometheus.map(|target| receive_prometheus::tool(&context(target))),
+        otlp.map(|target| receive_otlp_tool(&context(target))),
+        prometheus.map(|target| receive_prometheus_tool(&context(target))),
         bulk.map(|target| receive_bulk::tool(&context(target))),
     ];
     let acl = Acl { transports: Some(vec![TransportKind::Rest]), networks: None };
@@ -136,4 +154,117 @@ fn format_error(error: FormatError) -> Error {
         }
         FormatError::Internal(detail) => Error::internal(detail),
     }
+}
+
+const OTLP_BODY_TYPES: RequestBodyTypes =
+    RequestBodyTypes { media_types: &["application/x-protobuf", "application/json"], codings: CODINGS };
+
+fn receive_otlp_tool(context: &Arc<ReceiverContext>) -> Tool {
+    let schema = InputSchemaBuilder::new()
+        .with_required("signal", json!({"type": "string", "enum": ["logs", "metrics", "traces"]}));
+    built_in_tool(
+        WriteRows::ReceiveOtlp.name(),
+        "Receive OpenTelemetry",
+        "Store the logs, metrics or traces in the body of the request, as OTLP exporters send them.",
+        schema,
+        changing_hints(false, false),
+        context_handler(context, handle_receive_otlp),
+    )
+    .with_request_body(OTLP_BODY_TYPES)
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Signal {
+    Logs,
+    Metrics,
+    Traces,
+}
+
+#[derive(Deserialize)]
+struct OtlpArguments {
+    signal: Signal,
+}
+
+async fn handle_receive_otlp(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
+    let OtlpArguments { signal } = parse_arguments(&call)?;
+    let mut reader = take_body(call.job())?;
+    let Some(encoding) = OtlpEncoding::from_media_type(reader.media_type()) else {
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("{:?} is not OTLP", reader.media_type())));
+    };
+    let mut memory = context.reserve(call.principal());
+    let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
+    let coding = reader.coding().map(str::to_owned);
+    let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
+    let (limits, decoding_job) = (context.limits.clone(), call.job().clone());
+    let (decoded, key, _memory) = on_blocking_thread(move || {
+        let body = decompress(body, coding.as_deref(), limits.body_bytes_max, &mut memory)?;
+        let decoded = decode_reserved(body.len(), &limits, &mut memory, |limits| match signal {
+            Signal::Logs => decode_logs(&body, encoding, limits),
+            Signal::Metrics => decode_metrics(&body, encoding, limits),
+            Signal::Traces => decode_traces(&body, encoding, limits),
+        })?;
+        // Data points and spans have times and identifiers, so that equal bodies are the same ones. Log records need not.
+        let key = (!matches!(signal, Signal::Logs)).then(|| key_of(&decoding_job, &body));
+        Ok((decoded, key, memory))
+    })
+    .await?;
+    let TableBatches { batches, rejected } = decoded;
+    let rows = batches.iter().map(|batch| batch.rows.num_rows() as u64).sum();
+    let tables = batches.into_iter().map(TableRows::from);
+    store_batches(&context, call.job(), tables.collect(), key).await?;
+    let signal = match signal {
+        Signal::Logs => OtlpSignal::Logs,
+        Signal::Metrics => OtlpSignal::Metrics,
+        Signal::Traces => OtlpSignal::Traces,
+    };
+    let body = success_body(signal, encoding, rejected.count, &rejected.to_string());
+    let outcome = ReceiverOutcome { media_type: encoding.media_type(), rejected: rejected.count, written: None };
+    Ok(context.answer(outcome, body, rows))
+}
+
+const PROMETHEUS_BODY_TYPES: RequestBodyTypes =
+    RequestBodyTypes { media_types: &["application/x-protobuf"], codings: &["snappy"] };
+
+fn receive_prometheus_tool(context: &Arc<ReceiverContext>) -> Tool {
+    built_in_tool(
+        WriteRows::ReceivePrometheus.name(),
+        "Receive Prometheus samples",
+        "Store the samples in the body of the request, as the remote write of Prometheus sends them.",
+        InputSchemaBuilder::new(),
+        changing_hints(false, false),
+        context_handler(context, handle_receive_prometheus),
+    )
+    .with_request_body(PROMETHEUS_BODY_TYPES)
+}
+
+async fn handle_receive_prometheus(context: Arc<ReceiverContext>, call: RunningCall) -> Result<Answer, Error> {
+    let mut reader = take_body(call.job())?;
+    let version = RemoteWriteVersion::from_headers(Some(reader.media_type()), reader.coding()).map_err(format_error)?;
+    let mut memory = context.reserve(call.principal());
+    let body = read_body(&mut reader, context.limits.body_bytes_max, &mut memory).await?;
+    let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
+    let (limits, decoding_job) = (context.limits.clone(), call.job().clone());
+    let (mut decoded, key, _memory) = on_blocking_thread(move || {
+        let key = key_of(&decoding_job, &body);
+        let decode = |limits: &TelemetryLimits| decode_remote_write(&body, version, limits);
+        Ok((decode_reserved(body.len(), &limits, &mut memory, decode)?, key, memory))
+    })
+    .await?;
+    let batches = std::mem::take(&mut decoded.tables.batches);
+    let row_count = |table: TelemetryTable| -> u64 {
+        batches.iter().filter(|batch| batch.table == table).map(|batch| batch.rows.num_rows() as u64).sum()
+    };
+    let written = WrittenRecords {
+        samples: row_count(TelemetryTable::PrometheusSamples),
+        exemplars: row_count(TelemetryTable::PrometheusExemplars),
+    };
+    let tables = batches.into_iter().map(TableRows::from);
+    store_batches(&context, call.job(), tables.collect(), Some(key)).await?;
+    let outcome = ReceiverOutcome {
+        media_type: "text/plain; charset=utf-8",
+        rejected: decoded.tables.rejected.count,
+        written: (version == RemoteWriteVersion::V2).then_some(written),
+    };
+    Ok(context.answer(outcome, decoded.rejection_message(), written.samples + written.exemplars))
 }

@@ -15,8 +15,7 @@ use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
 use tidegate_runtime::{Answer, Job, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool};
 use tidegate_telemetry_formats::{BulkItem, BulkRequest, cluster_health, cluster_info, cluster_license};
 
-use super::received_body::{CODINGS, decompress, read_body, take_body};
-use super::store_batches::{TableRows, store_batches};
+use super::received_body::{CODINGS, TableRows, decompress, read_body, store_batches, take_body};
 use super::{ReceiverContext, format_error};
 use crate::arguments::parse_arguments;
 use crate::ingest_tools::{Stamps, on_blocking_thread};
