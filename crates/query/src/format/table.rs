@@ -4,9 +4,9 @@
 //! - `markdown`: a table of GitHub's Markdown. Null is `NULL`.
 //! - `table`: aligned text for people. Null is `NULL`. The widths come from the first rows; a later value that is wider
 //!   shifts its line and is not cut.
-//! - `toon`: Token-Oriented Object Notation, a table with its length and columns in front. The length precedes the rows, so
-//!   an answer that is sent in several pieces is several tables with an empty line between them. Nested values are JSON in
-//!   quotes: a TOON table contains plain values only.
+//! - `toon`: Token-Oriented Object Notation, a table with its length and columns in front. The length precedes the
+//!   rows, so an answer that is sent in several pieces is several tables with an empty line between them. Nested values
+//!   are JSON in quotes: a TOON table contains plain values only.
 //!
 //! A list of the values of one column has one value per line and no header.
 
