@@ -134,7 +134,6 @@ pub(crate) fn time_column(values: impl Iterator<Item = Option<SystemTime>>) -> A
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Float64Array, Int64Array, StringArray};
     use arrow::datatypes::UnionFields;
 
     use super::*;

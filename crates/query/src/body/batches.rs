@@ -247,7 +247,6 @@ fn uuid_column(field: &Field) -> Result<TypePtr, ParquetError> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use arrow::array::{BinaryArray, Int64Array};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;

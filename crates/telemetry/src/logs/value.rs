@@ -349,7 +349,7 @@ mod tests {
         Int64Array, StringArray, StringViewArray, TimestampMillisecondArray, TimestampNanosecondArray,
         TimestampSecondArray,
     };
-    use arrow::datatypes::{Int32Type, i256};
+    use arrow::datatypes::i256;
 
     use super::*;
 

@@ -427,7 +427,6 @@ fn split_digits(name: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use tidegate_query::TableStatus;
 
     use super::*;
 

@@ -410,10 +410,9 @@ impl ColumnCells for DisplayCells<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, BinaryArray, Int64Array, UnionArray};
-    use arrow::datatypes::{DataType, UnionFields};
+    use arrow::array::{BinaryArray, Int64Array};
+    use arrow::datatypes::UnionFields;
 
     use super::*;
 

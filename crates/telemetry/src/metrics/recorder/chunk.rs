@@ -520,7 +520,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_records_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode_next(&bytes);
             let _ = decode_payload(&bytes);
         }

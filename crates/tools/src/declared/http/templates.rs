@@ -431,10 +431,9 @@ fn number_text(number: &Number) -> String {
 /// What arguments can do to an address, and what they cannot.
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
 
