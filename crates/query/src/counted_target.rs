@@ -8,24 +8,9 @@ use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_results::batch_bytes;
 
-use crate::ingest::{IngestTable, IngestTarget, RowWriter, WriteReceipt, WriteRequest, WriteStart, is_rejects_table};
-
-/// What was written to a database since it was opened. All values only grow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WriteTotals {
-    /// Writes that were stored.
-    pub writes: u64,
-    /// Writes that were answered from their key. Those to a network count as stored.
-    pub repeated_writes: u64,
-    /// Writes that failed: the storage refused them, or did not answer.
-    pub failed_writes: u64,
-    /// Rows that were stored in the tables that they were sent to.
-    pub rows: u64,
-    /// Rows that were rejected: stored in tables of rejected rows, or nowhere.
-    pub rejected_rows: u64,
-    /// Bytes that were stored: in a folder, those in the log or in files; elsewhere, those of the rows in memory.
-    pub bytes: u64,
-}
+use crate::ingest::{
+    IngestTable, IngestTarget, RowWriter, WriteReceipt, WriteRequest, WriteStart, WriteTotals, is_rejects_table,
+};
 
 /// Counts the writes to a target.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The interface of tables that take rows. Reading them is the part of [`Database`](crate::Database).
 //!
-//! A database that keeps the rows it takes in a log first also has its state and the steps of its upkeep here. The write of a
-//! [`StepWriter`] runs elsewhere, in a task or on a thread, behind a short channel.
+//! A database that keeps the rows it takes in a log first also has its state and the steps of its upkeep here. The write
+//! of a [`StepWriter`] runs elsewhere, in a task or on a thread, behind a short channel.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,8 +13,6 @@ use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal, Violation, nearest_names};
 use tidegate_sql::SqlDialect;
 use tokio::sync::{mpsc, oneshot};
-
-use crate::counted_target::WriteTotals;
 
 /// The name of the table with the rejected rows of `sensors` is `sensors__rejects`.
 pub const REJECTS_SUFFIX: &str = "__rejects";
@@ -591,4 +589,21 @@ pub trait IngestMaintenance: Send + Sync + Debug + 'static {
     /// # Errors
     /// As [`IngestMaintenance::flush`].
     async fn verify(&self, table: &str) -> Result<IngestVerification, Error>;
+}
+
+/// What was written to a database since it was opened. All values only grow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WriteTotals {
+    /// Writes that were stored.
+    pub writes: u64,
+    /// Writes that were answered from their key. Those to a network count as stored.
+    pub repeated_writes: u64,
+    /// Writes that failed: the storage refused them, or did not answer.
+    pub failed_writes: u64,
+    /// Rows that were stored in the tables that they were sent to.
+    pub rows: u64,
+    /// Rows that were rejected: stored in tables of rejected rows, or nowhere.
+    pub rejected_rows: u64,
+    /// Bytes that were stored: in a folder, those in the log or in files; elsewhere, those of the rows in memory.
+    pub bytes: u64,
 }

@@ -30,7 +30,7 @@ mod usage;
 
 pub use body::{RowEncoder, stored_columns};
 pub use calendar::{date_from_days, days_from_date, write_date};
-pub use counted_target::{CountedTarget, WriteTotals};
+pub use counted_target::CountedTarget;
 pub use database::{
     BatchSender, Catalog, ColumnEntry, Database, DatabaseKind, Databases, Freshness, Plan, QueryRows, TableEntry,
     TableStatus, TableStorage, batch_channel, compute_schema_version_tag, mentions_current_time,
@@ -39,18 +39,18 @@ pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
 pub use executor::{Executor, changed_rows_batch, changed_rows_schema, compute_query_id, result_manifest};
 pub use format::{
-    ColumnFormatter, ExtensionType, as_foreign_text, declared_type_name, field_type_name, is_foreign_text, type_name,
-    with_type_name, without_type_name,
+    ColumnFormatter, ExtensionType, MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, as_foreign_text, declared_type_name,
+    field_type_name, is_foreign_text, missing_nodes_of_schema, type_name, with_type_name, without_type_name,
 };
 pub use ingest::{
     ColumnStamp, DeclaredTable, DeclaredTables, IngestMaintenance, IngestStatus, IngestTable, IngestTarget,
     IngestTotals, IngestVerification, REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite,
-    TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps,
+    TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, WriteTotals,
     is_rejects_table, rejected_rows_schema,
 };
 pub use network::{
-    MISSING_NODES_KEY, MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable,
-    NodeTables, NodeWrite, PartRange, ROWS_ON_ALL_NODES_KEY, TablePart, is_node_failure, missing_nodes_of_schema,
+    MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,
+    PartRange, TablePart, is_node_failure,
 };
 pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest};

@@ -5,8 +5,7 @@
 use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use serde_json::{Map, Value, json};
 
-use crate::format::{BoxedCells, ExtensionType, JsonRows, unique_names};
-use crate::network::json_members_of_schema;
+use crate::format::{BoxedCells, ExtensionType, JsonRows, json_members_of_schema, unique_names};
 
 pub(crate) struct StructuredRows {
     rows: JsonRows,

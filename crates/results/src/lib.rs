@@ -15,6 +15,8 @@ mod result_writer;
 pub use block::{END as END_OF_STREAM, ResultBlock};
 pub use manifest::{BlockMetadata, FileDescription, ResultHeader, ResultId};
 pub use quota::StoreLimits;
-pub use result::{FILE_PIECE_BYTES, ResultEnd, ResultProgress, StoredResult, pieces_to_rows};
+pub use result::{ResultEnd, ResultProgress, StoredResult};
 pub use result_store::{CacheKey, ResultStore};
-pub use result_writer::{NewResult, ResultWriter, RowConverter, StoredColumns, array_bytes, batch_bytes};
+pub use result_writer::{
+    FILE_PIECE_BYTES, NewResult, ResultWriter, RowConverter, StoredColumns, array_bytes, batch_bytes, pieces_to_rows,
+};

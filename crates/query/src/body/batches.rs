@@ -29,8 +29,7 @@ use tidegate_core::{Error, ErrorKind, Format};
 
 use super::BatchBody;
 use super::portable::PortableSchema;
-use crate::format::ExtensionType;
-use crate::network::{MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY};
+use crate::format::{ExtensionType, MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY};
 
 pub(super) struct ArrowBody {
     format: Format,

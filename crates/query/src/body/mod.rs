@@ -15,9 +15,8 @@ use tidegate_core::{Error, Format};
 use self::batches::{ArrowBody, ParquetBody};
 use crate::format::{
     AnswerStatistics, BoxedCells, CsvWriter, JsonRows, JsonWriter, ListWriter, MarkdownWriter, McpWriter, NdjsonWriter,
-    OMITS_NULLS_KEY, RowWriter, TableWriter, ToonWriter, batch_cells, unique_names,
+    OMITS_NULLS_KEY, RowWriter, TableWriter, ToonWriter, batch_cells, missing_nodes_of_schema, unique_names,
 };
-use crate::network::missing_nodes_of_schema;
 
 pub use self::portable::stored_columns;
 

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 
 use arrow::datatypes::SchemaRef;
 
-use super::columns::field_type_name;
+use super::columns::{field_type_name, json_members_of_schema};
 use super::value::{BoxedCells, write_json, write_json_string};
 use super::{AnswerStatistics, RowWriter};
-use crate::network::json_members_of_schema;
 
 pub(crate) struct JsonWriter {
     rows: JsonRows,

@@ -11,11 +11,11 @@ use arrow::array::RecordBatch;
 use tidegate_core::Format;
 use tidegate_runtime::Job;
 
-pub(crate) use self::columns::unique_names;
 pub use self::columns::{
-    ExtensionType, as_foreign_text, declared_type_name, field_type_name, is_foreign_text, type_name, with_type_name,
-    without_type_name,
+    ExtensionType, MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, as_foreign_text, declared_type_name, field_type_name,
+    is_foreign_text, missing_nodes_of_schema, type_name, with_type_name, without_type_name,
 };
+pub(crate) use self::columns::{json_members_of_schema, mark_schema, unique_names};
 pub(crate) use self::json::{JsonRows, JsonWriter, McpWriter, NdjsonWriter};
 pub(crate) use self::table::{CsvWriter, ListWriter, MarkdownWriter, TableWriter, ToonWriter};
 pub use self::value::ColumnFormatter;

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::facet::CodeScale;
 use super::time::TimeRange;
+use super::value::CodeScale;
 
 /// The maximum number of bars of a histogram.
 pub const BARS_MAX: usize = 1_000;

@@ -16,8 +16,8 @@ pub(crate) mod time;
 pub(crate) mod value;
 
 pub use self::facet::{
-    CodeScale, FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet,
-    NUMBER_RANGES_MAX, NumberRange, NumberRanges, RareValues,
+    FACET_BYTES_MAX, FACET_DISTINCT_MAX, FACET_VALUES_MAX, FACETS_BYTES_MAX, FacetValue, FieldFacet, NUMBER_RANGES_MAX,
+    NumberRange, NumberRanges, RareValues,
 };
 pub use self::histogram::{
     BARS_MAX, BarWidth, HISTOGRAM_SERIES_MAX, HistogramBar, HistogramSeries, LogHistogram, SeriesName,
@@ -41,4 +41,4 @@ pub use self::search::{
 pub use self::time::{
     NANOS_PER_SECOND, TimeInput, TimeParseError, TimeRange, TimeRangeError, format_time, parse_time, time_column,
 };
-pub use self::value::{MISSING, borrowed_text, display_value, write_display_value};
+pub use self::value::{CodeScale, MISSING, borrowed_text, display_value, write_display_value};

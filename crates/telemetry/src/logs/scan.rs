@@ -11,16 +11,14 @@ use arrow::buffer::BooleanBuffer;
 use arrow::error::ArrowError;
 use thiserror::Error;
 
-use super::facet::{
-    AnyFacetCounter, CodeScale, FacetCounter, FieldFacet, NumberRangeCounter, NumberRanges, RareValues,
-};
+use super::facet::{AnyFacetCounter, FacetCounter, FieldFacet, NumberRangeCounter, NumberRanges, RareValues};
 use super::histogram::{HistogramCounter, LogHistogram};
 use super::page::{EntryPool, EntryPositions, LogCursor, LogDirection, LogPage, NO_TIME, RowHasher, SourceId};
 use super::patterns::{LogPatterns, PatternCollector};
 use super::request::{FacetRequest, LogRequestError, LogScanRequest};
 use super::search::ConditionMatcher;
 use super::time::time_column;
-use super::value::{EncodedColumn, borrowed_text, write_display_value};
+use super::value::{CodeScale, EncodedColumn, borrowed_text, write_display_value};
 
 /// A batch of a source.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 use tidegate_core::{NamePattern, nearest_names};
 
 use super::model::{Labels, MetricKind, TimeWindow};
-use super::request::LabelSelection;
+use super::selection::LabelSelection;
 
 /// The maximum number of metrics in a catalog.
 const METRICS_MAX: usize = 50_000;

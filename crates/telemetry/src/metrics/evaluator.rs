@@ -324,7 +324,7 @@ mod tests {
 
     use super::super::aggregation::LabelAggregation;
     use super::super::model::MetricKind;
-    use super::super::request::LabelSelection;
+    use super::super::selection::LabelSelection;
     use super::*;
 
     fn evaluator(percentage: f64) -> MetricEvaluator {

@@ -22,6 +22,7 @@ pub mod prometheus;
 pub mod recorder;
 mod request;
 mod sample_rows;
+mod selection;
 mod time_grid;
 
 pub use self::aggregation::{LabelAggregation, TimeAggregation};
@@ -36,9 +37,7 @@ pub use self::comparison::{
 };
 pub use self::evaluator::{MetricEvaluator, SeriesHandle};
 pub use self::model::{Labels, MetricKind, Sample, TimeWindow, format_time};
-pub use self::request::{
-    LabelCondition, LabelPattern, LabelSelection, MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX,
-    window_violation,
-};
+pub use self::request::{MetricQuery, MetricRequest, POINTS_MAX, SERIES_ANSWERED_MAX, window_violation};
 pub use self::sample_rows::{JsonLabels, SampleColumns, SampleRows, SampleSink};
+pub use self::selection::{LabelCondition, LabelPattern, LabelSelection};
 pub use self::time_grid::TimeGrid;

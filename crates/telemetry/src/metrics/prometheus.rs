@@ -23,7 +23,8 @@ use super::aggregation::{LabelAggregation, TimeAggregation};
 use super::answer::{MetricAnswer, SampleCounts, SeriesCollector};
 use super::exposition::MetricFamilies;
 use super::model::{Labels, MetricKind, TimeWindow};
-use super::request::{LabelCondition, LabelSelection, MetricQuery, POINTS_MAX};
+use super::request::{MetricQuery, POINTS_MAX};
+use super::selection::{LabelCondition, LabelSelection};
 use super::time_grid::format_duration;
 
 /// The selector of the series of a metric, such as `up{job="api"}`. Without a metric, the selection needs a condition
@@ -523,7 +524,7 @@ mod tests {
 
     use super::super::aggregation::TimeAggregation;
     use super::super::model::{MetricKind, TimeWindow};
-    use super::super::request::LabelSelection;
+    use super::super::selection::LabelSelection;
     use super::super::time_grid::TimeGrid;
     use super::*;
 

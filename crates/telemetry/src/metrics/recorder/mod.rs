@@ -18,7 +18,8 @@ use super::catalog::{CatalogBuilder, MetricSummary};
 use super::evaluator::MetricEvaluator;
 use super::exposition::Exposition;
 use super::model::{Labels, MetricKind, Sample, TimeWindow};
-use super::request::{LabelSelection, MetricQuery};
+use super::request::MetricQuery;
+use super::selection::LabelSelection;
 
 pub use self::chunk::{ChunkSamples, SampleChunk};
 pub use self::chunk_folder::{ChunkFolder, ChunkFolderError, DamagedFile, FolderOptions, ReloadReport};
