@@ -592,7 +592,6 @@ fn split_words(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     #[test]

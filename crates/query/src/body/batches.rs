@@ -246,7 +246,6 @@ fn uuid_column(field: &Field) -> Result<TypePtr, ParquetError> {
 
 #[cfg(test)]
 mod tests {
-
     use arrow::array::{BinaryArray, Int64Array};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use parquet::file::metadata::ParquetMetaData;

@@ -427,7 +427,6 @@ fn split_digits(name: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     fn check(pattern: &str, matching: &[&str], others: &[&str]) {

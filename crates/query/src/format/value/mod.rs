@@ -410,7 +410,6 @@ impl ColumnCells for DisplayCells<'_> {
 
 #[cfg(test)]
 mod tests {
-
     use arrow::array::{BinaryArray, Int64Array};
     use arrow::datatypes::UnionFields;
 

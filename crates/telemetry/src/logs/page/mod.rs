@@ -403,7 +403,6 @@ fn copy_rows(batch: &RecordBatch, rows: Vec<u64>, columns: Option<&[String]>) ->
 
 #[cfg(test)]
 mod tests {
-
     use super::entry_order::{EntryPositions, SourceId};
     use super::*;
 

@@ -431,7 +431,6 @@ fn number_text(number: &Number) -> String {
 /// What arguments can do to an address, and what they cannot.
 #[cfg(test)]
 mod tests {
-
     use proptest::prelude::*;
     use serde_json::json;
 
