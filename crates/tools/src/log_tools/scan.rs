@@ -10,7 +10,7 @@ use futures::StreamExt;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_log_formats::{ENTRY_FILE_ID, ENTRY_OFFSET};
 use tidegate_query::{ComparisonOperator, DatabaseKind, Operand, QueryCondition, QuerySpec, Selection, batch_bytes};
-use tidegate_sql::{Parameter, SqlDialect};
+use tidegate_sql::Parameter;
 use tidegate_telemetry::logs::{
     EntryPositions, LogBatch, LogDirection, LogScan, LogScanAnswer, LogScanError, LogScanRequest, NO_TIME, TimeRange,
 };
