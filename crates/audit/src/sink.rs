@@ -180,7 +180,7 @@ pub(crate) fn read_tail(file: &mut File, key: Option<&AuditKey>) -> io::Result<F
     let tail_bytes = bytes.min(2 * LINE_BYTES_MAX as u64);
     file.seek(SeekFrom::Start(bytes - tail_bytes))?;
     let mut tail = Vec::new();
-    file.by_ref().take(tail_bytes).read_to_end(&mut tail)?;
+    Read::by_ref(file).take(tail_bytes).read_to_end(&mut tail)?;
     let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
         if tail_bytes < bytes {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "its end is not a line of an audit log"));

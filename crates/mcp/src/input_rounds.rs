@@ -168,7 +168,7 @@ pub(crate) struct InputRoundState {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct ReceivedAnswer {
+pub(crate) struct ReceivedAnswer {
     pub(crate) result: Value,
     /// The fingerprint of the input request that it answers; `None` if it was not requested.
     pub(crate) requested: Option<String>,

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 };
 use tidegate_core::{Error, ErrorKind};
 
+use crate::dialect::SqlDialect;
 use crate::parse;
 use crate::statement::Statement;
 

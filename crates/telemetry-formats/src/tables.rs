@@ -71,7 +71,7 @@ impl TableBatches {
 
 /// The types of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ColumnType {
+pub(crate) enum ColumnType {
     Boolean,
     Int32,
     Int64,
