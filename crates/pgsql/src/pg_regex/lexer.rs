@@ -11,13 +11,13 @@ use super::charset::{CharSet, find_class, is_word};
 pub(super) struct RegexFlags {
     pub(super) is_caseless: bool,
     /// White space and comments are not part of the pattern.
-    is_expanded: bool,
+    pub(super) is_expanded: bool,
     /// The pattern is a text to look for.
-    is_literal: bool,
+    pub(super) is_literal: bool,
     /// `.` and complements do not match a newline.
-    stops_at_newline: bool,
+    pub(super) stops_at_newline: bool,
     /// `^` and `$` match at newlines.
-    anchors_at_newline: bool,
+    pub(super) anchors_at_newline: bool,
 }
 
 impl RegexFlags {

@@ -337,7 +337,7 @@ pub(super) struct NumberPattern {
     pub(super) shift: usize,
     pub(super) zero_start: usize,
     pub(super) zero_end: usize,
-    digits_before_sign: usize,
+    pub(super) digits_before_sign: usize,
     pub(super) sign_place: SignPlace,
     pub(super) has_zero: bool,
     pub(super) has_point: bool,
