@@ -11,7 +11,7 @@ use sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 use tidegate_core::{Error, Principal, Violation};
-use tidegate_sql::{Parameter, Statement, StatementCache};
+use tidegate_sql::{Parameter, SqlDialect, Statement, StatementCache};
 
 use self::build::{
     call_expression, function_call, number, number_text, order_by_expression, order_by_unspecified, select_item,
