@@ -118,7 +118,7 @@ pub(super) struct MessageShape {
     pub(super) is_batch: bool,
     /// Requests and notifications have one.
     pub(super) has_method: bool,
-    has_result: bool,
+    pub(super) has_result: bool,
     pub(super) has_error: bool,
     /// The ids in their JSON form that are strings or numbers: at most one, or several of a batch.
     pub(super) ids: Vec<String>,

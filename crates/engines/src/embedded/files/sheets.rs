@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
+use std::sync::Arc;
 
 use calamine::{Data, DataRef, Ods, OdsError, Reader, SheetType, SheetVisible, Xlsx, XlsxError, open_workbook_from_rs};
 use datafusion::arrow::array::RecordBatch;
