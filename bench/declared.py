@@ -1,4 +1,7 @@
-"""1,000 declared tools: start, reload, a page of tools/list, and what reloads do to calls under load."""
+"""1,000 declared tools: start, reload, a page of tools/list, and what reloads do to calls under load.
+
+A reload changes one description. It ends with the changed tools/list, and includes a wait of 100 ms for more changes. A page has 250 tools.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A handler inside PostgreSQL, compared with a declared tool with the same SELECT; and the delay of a new handler."""
+"""A handler inside PostgreSQL, compared with a declared tool with the same SELECT; and the delay of a new handler.
+
+wrk requests the balance of a random account of pgbench. The server has ten connections to PostgreSQL. pgbench calls the SQL dispatcher without a server or
+HTTP. The delay begins with the COMMIT of a registration.
+"""
 
 from __future__ import annotations
 

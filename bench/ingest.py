@@ -1,4 +1,8 @@
-"""Rows into a table: throughput beside other databases, many clients, queries meanwhile, visibility, and compaction."""
+"""Rows into a table: throughput beside other databases, many clients, queries meanwhile, visibility, and compaction.
+
+The table is a declared one of a server with its defaults. The others write to the same disk: SQLite in one transaction, PostgreSQL with `fsync`, DuckDB with a
+checkpoint.
+"""
 
 from __future__ import annotations
 

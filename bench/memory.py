@@ -1,4 +1,7 @@
-"""Memory and first bytes of 10,000,000 rows: one call, ten at once, a stalled reader, a sort, a cross join, stdio."""
+"""Memory and first bytes of 10,000,000 rows: one call, ten at once, a stalled reader, a sort, a cross join, stdio.
+
+Answers have no limits of bytes and rows. Of ten queries at once, the first row is that of the slowest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The cost of authentication, limits and an audit log; long load; and a polite caller beside a greedy one."""
+"""The cost of authentication, limits and an audit log; long load; and a polite caller beside a greedy one.
+
+The polite caller requests one row 25 times a second, the greedy one uses 50 connections. Each may send 50 requests a second.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A question to four nodes with a quarter of the rows each, beside one node with all rows, and beside postgres_fdw.
 
-The parts of one_node.py are `hop` and `reads`.
+All run on the same machine; postgres_fdw has four databases and a quarter of the rows. The parts of one_node.py are `hop` and `reads`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""All accounts of pgbench through one declared tool, compared with other MCP servers and COPY: first row, total, memory."""
+"""All accounts of pgbench through one declared tool, compared with other MCP servers and COPY: first row, total, memory.
+
+The other servers have their default logs, and revision 2025-11-25 of MCP.
+"""
 
 from __future__ import annotations
 

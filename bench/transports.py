@@ -1,4 +1,7 @@
-"""One small call over each transport and the bridge; the cost of a thousand open streams; the cost of the bridge."""
+"""One small call over each transport and the bridge; the cost of a thousand open streams; the cost of the bridge.
+
+The load is wrk, or a loop over bare sockets and pipes. The processor time of a bridge is counted.
+"""
 
 from __future__ import annotations
 
