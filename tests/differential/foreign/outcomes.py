@@ -91,14 +91,14 @@ def table_of(judged: list[Judged]) -> str:
     return "\n".join(lines)
 
 
-def write_document(name: str, judged: list[Judged]):
-    """Replaces the table of docs/reference/sql.md between the comments with this name."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    text = DOCUMENT.read_text()
-    before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    assert found, f"{DOCUMENT} has no {begin}"
-    DOCUMENT.write_text(f"{before}{begin}\n{table_of(judged)}\n\n{end}{after}")
+def write_document(suite: str, judged: list[Judged], skipped: Counter):
+    """Replaces the row of this suite in the table of docs/reference/sql.md: passed, refused, different, not asked."""
+    counts = Counter(one.outcome for one in judged)
+    totals = (counts["equal"], counts["refused"], len(judged) - counts["equal"] - counts["refused"], skipped.total())
+    row = f"| {suite} | {' | '.join(f'{total:,}' for total in totals)} |"
+    text, rows = re.subn(rf"^\| {re.escape(suite)} \|.*$", row, DOCUMENT.read_text(), flags=re.MULTILINE)
+    assert rows == 1, f"{DOCUMENT} has {rows} rows for {suite}"
+    DOCUMENT.write_text(text)
 
 
 def write_output(path: Path, judged: list[Judged]):

@@ -231,7 +231,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=os.environ.get("TIDEGATE_POSTGRES_REGRESS"))
     parser.add_argument("areas", nargs="*", help="only these scripts, and those that make their tables")
-    parser.add_argument("--write-docs", action="store_true", help="write the counts to docs/reference/sql.md")
+    parser.add_argument("--write-docs", action="store_true", help="write the totals to docs/reference/sql.md")
     parser.add_argument("--output", type=Path, help="write what is not equal to this file, as JSON lines")
     options = parser.parse_args()
     if options.folder is None or not (options.folder / "sql").is_dir():
@@ -248,7 +248,7 @@ def main() -> int:
     if not options.areas:
         apply_known(judged, "postgres")
         if options.write_docs:
-            write_document("postgres scripts", judged)
+            write_document("PostgreSQL's regression scripts", judged, recording.skipped)
     return report(judged, recording.skipped)
 
 
