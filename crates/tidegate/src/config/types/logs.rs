@@ -3,14 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A log source: a table whose rows are log entries, for the tools list_logs_sources, list_logs_fields,
-/// list_logs_fields_values and query_logs.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogSourceConfig {
-    /// Name of the source: letters, digits, dots, _ and -. Required.
+    /// Letters, digits, dots, _ and -.
     pub(crate) name: String,
-    /// The table with its database: shop.events. Required.
+    /// database.table: shop.events.
     pub(crate) table: String,
     /// Column with the time of an entry. Default: recognised by names and types.
     pub(crate) time: Option<String>,
@@ -18,10 +16,10 @@ pub(crate) struct LogSourceConfig {
     pub(crate) message: Option<String>,
     /// Column with the severity of an entry. Default: recognised by names and types.
     pub(crate) severity: Option<String>,
-    /// The further columns that callers can see and search. Default: all.
+    /// Further columns that callers can see and search. Default: all.
     #[serde(default)]
     pub(crate) fields: Vec<String>,
-    /// Access names that a caller must hold, all of them, besides the right to the database. Default: none.
+    /// Access names that callers need, all of them, besides the right to the database. Default: none.
     #[serde(default)]
     pub(crate) access: Vec<String>,
 }

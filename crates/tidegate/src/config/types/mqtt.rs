@@ -7,38 +7,35 @@ use serde::Deserialize;
 
 use crate::config::quantities::SecretText;
 
-/// Messages of a broker that become rows of a table.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MqttConfig {
-    /// Address of the broker: mqtts://host:8883, or mqtt://host:1883 without TLS. Required.
+    /// mqtts://host:8883, or mqtt://host:1883 without TLS.
     pub(crate) broker: String,
-    /// File with the certificates of trusted authorities in PEM format, relative to this file. Default: those of the
-    /// system.
+    /// File of trusted authorities (PEM). Default: those of the system.
     pub(crate) authorities: Option<String>,
-    /// Filters of topics: plant/+/data. Required.
+    /// Topic filters: plant/+/data.
     pub(crate) topics: Vec<String>,
-    /// The table with its database: plant.sensors. Required.
+    /// database.table: plant.sensors.
     pub(crate) table: String,
-    /// 1: each message at least once. 0: at most once. Default: 1.
+    /// 1: at least once. 0: at most once. Default: 1.
     pub(crate) qos: Option<u64>,
-    /// Name of the session at the broker. No other client has it, and it stays the same. Required.
+    /// Name of the session, unique at the broker and constant.
     pub(crate) client_id: String,
-    /// Name for the broker. Default: none.
+    /// User name. Default: none.
     pub(crate) username: Option<String>,
-    /// Password for the broker. Write it as ${VARIABLE}. Default: none.
+    /// Password. Default: none.
     pub(crate) password: Option<SecretText>,
-    /// Format of the messages. Default: json.
+    /// Format of messages. Default: json.
     #[serde(default)]
     pub(crate) format: MqttFormat,
-    /// Columns that get a level of the topic, counted from 0: {site: 1}. Default: none.
+    /// Columns with a topic level, from 0: {site: 1}. Default: none.
     #[serde(default)]
     pub(crate) topic_columns: BTreeMap<String, usize>,
-    /// Column that gets the whole topic. Default: none.
+    /// Column with the whole topic. Default: none.
     pub(crate) topic: Option<String>,
 }
 
-/// The format of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MqttFormat {

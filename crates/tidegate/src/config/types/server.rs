@@ -7,45 +7,42 @@ use serde::Deserialize;
 
 use crate::config::quantities::{Size, Time};
 
-/// Address, TLS, transports and name of the server.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ServerConfig {
-    /// Address to listen on, or a list of addresses, each with its own transports and TLS. Default: 127.0.0.1:7070.
+    /// Addresses, each with its own transports and TLS. Default: 127.0.0.1:7070.
     pub(crate) listen: Option<ListenConfig>,
-    /// Address of Arrow Flight SQL, for BI tools and programs: 127.0.0.1:7071. It has the TLS of server.tls. Beyond this
-    /// machine, server.tls and auth are required. Default: none; Flight SQL is off.
+    /// Address of Flight SQL: 127.0.0.1:7071. It uses server.tls. Beyond this machine, server.tls and auth are
+    /// required. Default: none; Flight SQL is off.
     pub(crate) flight: Option<String>,
-    /// TLS and client certificates of the addresses without their own. Default: none; the server accepts plain HTTP.
+    /// TLS of addresses without their own. Default: none; the server accepts plain HTTP.
     pub(crate) tls: Option<TlsConfig>,
-    /// Host names of this server that requests may use, in addition to those of this machine. Default: none.
+    /// Host names of this server, besides those of this machine. Default: none.
     pub(crate) allow_hosts: Vec<String>,
-    /// Origins of web pages that may call, in addition to those of this machine. Default: none.
+    /// Permitted web origins, besides those of this machine. Default: none.
     pub(crate) allow_origins: Vec<String>,
-    /// Maximum size of a request body, in bytes. Default: 4MiB.
+    /// Maximum size of a request body. Default: 4MiB.
     pub(crate) max_body: Option<Size>,
-    /// Name of the server for people. Default: none.
+    /// Name for people. Default: none.
     pub(crate) title: Option<String>,
-    /// Instructions that a model receives when it connects. Default: the built-in instructions.
+    /// Instructions for models. Default: the built-in instructions.
     pub(crate) instructions: Option<String>,
-    /// Transports that are on at the addresses without their own. Default: all.
+    /// Transports of addresses without their own. Default: all.
     pub(crate) transports: TransportsConfig,
-    /// How long clients may cache the lists of tools, resources and prompts (MCP 2026-07-28).
+    /// How long clients may cache lists of entries (MCP 2026-07-28).
     pub(crate) list_cache: ListCacheConfig,
 }
 
-/// How long clients may cache lists.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ListCacheConfig {
-    /// Duration for which clients may cache a list. Clients with a subscription learn of changes earlier. Default: 60s.
+    /// Duration. Clients with a subscription receive changes earlier. Default: 60s.
     pub(crate) ttl: Option<Time>,
-    /// Whether shared caches may store lists. Not allowed together with auth. Default: true without auth, as far as all
-    /// entries are open to all callers.
+    /// Whether shared caches may store lists. Not allowed with auth. Default: true without auth, as far as all entries
+    /// are open to all callers.
     pub(crate) public: Option<bool>,
 }
 
-/// The addresses to listen on.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum ListenConfig {
@@ -55,7 +52,6 @@ pub(crate) enum ListenConfig {
     Addresses(Vec<AddressConfig>),
 }
 
-/// An address to listen on.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum AddressConfig {
@@ -65,13 +61,12 @@ pub(crate) enum AddressConfig {
     Options(AddressOptionsConfig),
 }
 
-/// An address, with its own transports and TLS.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddressOptionsConfig {
-    /// The address: 127.0.0.1:7070. Required.
+    /// 127.0.0.1:7070.
     pub(crate) address: String,
-    /// Transports that are on at this address. Default: server.transports.
+    /// Transports of this address. Default: server.transports.
     pub(crate) transports: Option<TransportsConfig>,
     /// TLS of this address. Default: server.tls.
     pub(crate) tls: Option<TlsConfig>,
@@ -123,15 +118,15 @@ impl ServerConfig {
     }
 }
 
-/// HTTP transports, each of which can be switched off.
+/// HTTP transports that are on.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TransportsConfig {
-    /// MCP over Streamable HTTP at /mcp. Default: true.
+    /// Streamable HTTP at /mcp. Default: true.
     pub(crate) mcp: bool,
-    /// MCP over HTTP+SSE of revision 2024-11-05 at /mcp/sse. Default: true.
+    /// HTTP+SSE of revision 2024-11-05 at /mcp/sse. Default: true.
     pub(crate) sse: bool,
-    /// MCP over WebSocket at /mcp/ws. Default: true.
+    /// WebSocket at /mcp/ws. Default: true.
     pub(crate) ws: bool,
     /// REST at /rest. Default: true.
     pub(crate) rest: bool,
@@ -158,20 +153,18 @@ impl TransportsConfig {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TlsConfig {
-    /// File of the certificate chain (PEM), leaf first; relative to this file. Required.
+    /// File of the certificate chain (PEM), leaf first.
     pub(crate) certificate: PathBuf,
-    /// File of the private key of the certificate (PEM), relative to this file. Required.
+    /// File of its private key (PEM).
     pub(crate) key: PathBuf,
-    /// File of the authorities of client certificates (PEM), relative to this file. Default: none; client certificates
-    /// are not requested.
+    /// File of the authorities of client certificates (PEM). Default: none; client certificates are not requested.
     pub(crate) client_ca: Option<PathBuf>,
-    /// Whether clients need a certificate. optional: clients without one may authenticate another way. required: the
-    /// handshake fails without one. Default: optional.
+    /// required: the handshake fails without one. optional: callers may authenticate another way. Default: optional.
     pub(crate) client_certificates: Option<ClientCertificatesConfig>,
-    /// File of revocation lists (PEM), relative to this file: one list for each authority of client_ca. Clients of an
-    /// authority without a list are refused. Default: none.
+    /// File of revocation lists (PEM), one for each authority of client_ca. Clients of an authority without a list are
+    /// refused. Default: none.
     pub(crate) client_crl: Option<PathBuf>,
-    /// Oldest TLS version that is accepted: "1.2" or "1.3". Default: "1.2".
+    /// Oldest accepted version: "1.2" or "1.3". Default: "1.2".
     #[serde(default)]
     pub(crate) min_version: TlsVersionConfig,
 }
@@ -182,7 +175,6 @@ impl TlsConfig {
     }
 }
 
-/// Whether clients need a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -191,7 +183,6 @@ pub(crate) enum ClientCertificatesConfig {
     Required,
 }
 
-/// A TLS version.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) enum TlsVersionConfig {

@@ -14,7 +14,8 @@ These are all keys of `tidegate.yaml`. [Configuration file](configuration-file.m
 changes take effect. An unknown key is an error.
 
 In a path, `[]` stands for each item of a list and `NAME` for a name of your choice. A size is a number of bytes (`4096`) or has a unit
-(`40KB`, `1MiB`). A duration has a unit (`500ms`, `60s`, `5m`, `1h`). `See above` means that the text above the table states the default.
+(`40KB`, `1MiB`). A duration has a unit (`500ms`, `60s`, `5m`, `1h`). Paths are relative to the main file. Write a secret as `${VARIABLE}` or
+`${file:PATH}`. `See above` means that the text above the table states the default.
 
 Each `object` links to its keys. Under a heading with several paths are the keys that all of these objects have.
 
@@ -237,7 +238,7 @@ struct Description {
 impl Description {
     fn parse(comment: &str) -> Self {
         let whole = comment.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut meaning = whole.trim_end_matches(" Required.").to_owned();
+        let mut meaning = whole.clone();
         let default = Self::take_default(&mut meaning);
         Self { whole, meaning, default }
     }
@@ -294,5 +295,5 @@ fn descriptions_have_parts() {
         ("How long. From files it is reused.".to_owned(), some("never"))
     );
     assert_eq!(parts("A quote. Default: \"."), ("A quote.".to_owned(), some("\"")));
-    assert_eq!(parts("A name. Required."), ("A name.".to_owned(), None));
+    assert_eq!(parts("A name."), ("A name.".to_owned(), None));
 }
