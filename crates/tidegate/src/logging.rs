@@ -19,7 +19,7 @@ use crate::standard_stream::{log_stream, standard_error};
 /// Requested traces contain only the messages of Tidegate's crates: those of libraries may contain secrets.
 const TRACED_CALLS: &str = "[call{trace=true}]=trace";
 /// What commands log by default: warnings, except those about an error that the command itself reports.
-const COMMAND_LOG: &str = "warn,tidegate_postgres::opener=error,tidegate_runtime::event=error";
+const COMMAND_LOG: &str = "warn,tidegate_postgres::pool=error,tidegate_runtime::event=error";
 const CRATE_PREFIX: &str = "tidegate";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
