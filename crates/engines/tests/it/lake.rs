@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, DictionaryArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, Fields, Int8Type};
@@ -304,6 +305,26 @@ async fn times_of_96_bits_have_the_type_of_the_log() {
     log.commit(&[added("b.parquet")]);
     let refusal = node.refusal("SELECT v FROM times").await;
     assert!(refusal.contains("times with nanoseconds, but its type has microseconds"), "{refusal}");
+}
+
+#[tokio::test]
+async fn times_of_data_files_have_any_unit() {
+    let folder = Folder::new();
+    let mut log = DeltaLog::new(&folder, "times");
+    log.commit(&[protocol(&[]), metadata(&[("v", "timestamp")], &[], "none")]);
+    let times: [ArrayRef; 3] = [
+        Arc::new(TimestampMillisecondArray::from(vec![1])),
+        Arc::new(TimestampMicrosecondArray::from(vec![400]).with_timezone("UTC")),
+        Arc::new(TimestampNanosecondArray::from(vec![2_000_000])),
+    ];
+    for (path, times) in ["a.parquet", "b.parquet", "c.parquet"].into_iter().zip(times) {
+        let action = log.add(path, &RecordBatch::try_from_iter([("v", times)]).unwrap());
+        log.commit(&[action]);
+    }
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT extract(microseconds FROM v)::int FROM times ORDER BY v").await, "400\n1000\n2000");
+    let sql = "SELECT count(*) FROM times WHERE v < timestamptz '1970-01-01 00:00:00.0015Z'";
+    assert_eq!(node.rows(sql).await, "2");
 }
 
 /// Spark writes each member of a structure as one that may be null, whatever the table declares.

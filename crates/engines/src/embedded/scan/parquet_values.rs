@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, FixedSizeBinaryArray, Int64Array, IntervalMonthDayNanoArray};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{
-    DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+    DataType, Field, FieldRef, Fields, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -49,58 +49,67 @@ pub(super) struct ParquetValues {
 
 impl PhysicalExprAdapterFactory for ParquetValues {
     fn create(&self, logical: SchemaRef, physical: SchemaRef) -> Result<Arc<dyn PhysicalExprAdapter>> {
-        let mut converted = HashMap::new();
-        let raw_field = |field: &FieldRef| {
-            let Ok(in_file) = physical.field_with_name(field.name()) else { return field.clone() };
-            let data_type = raw_type(field.data_type(), in_file.data_type());
-            if data_type == *field.data_type() {
-                return field.clone();
-            }
-            converted.insert(field.name().clone(), field.data_type().clone());
-            match data_type == *in_file.data_type() {
-                true => Arc::new(in_file.clone()),
-                false => Arc::new(field.as_ref().clone().with_data_type(data_type)),
-            }
-        };
-        let raw = Arc::new(Schema::new(logical.fields().iter().map(raw_field).collect::<Vec<_>>()));
+        let is_raw =
+            |table: &DataType, in_file: &DataType| are_bytes(table, in_file) || have_coarser_unit(table, in_file);
+        let raw = Arc::new(Schema::new(raw_fields(logical.fields(), physical.fields(), is_raw)));
         if self.table.delta.is_some() {
-            check_delta_types(&raw, &physical)?;
+            // A log declares times without a unit.
+            check_delta_types(&Schema::new(raw_fields(logical.fields(), physical.fields(), are_bytes)), &physical)?;
         }
+        let fields = raw.fields().iter().zip(logical.fields());
+        let converted = fields.filter(|(raw, field)| raw.data_type() != field.data_type());
+        let converted = converted.map(|(_, field)| (field.name().clone(), field.data_type().clone())).collect();
         let inner = DefaultPhysicalExprAdapterFactory.create(raw.clone(), physical)?;
         Ok(Arc::new(ValueAdapter { inner, raw, converted, source: self.clone() }))
     }
 }
 
-/// The type of a column with the bytes of the file instead of their values. `logical` is its type in the table.
-fn raw_type(logical: &DataType, physical: &DataType) -> DataType {
-    use DataType::{
-        FixedSizeBinary, FixedSizeList, Interval, LargeList, LargeListView, List, ListView, Map, Struct, Timestamp,
-        Utf8, Utf8View,
-    };
-    let member = |logical: &FieldRef, in_file: &FieldRef| {
-        let raw = raw_type(logical.data_type(), in_file.data_type());
-        match raw != *logical.data_type() && raw == *in_file.data_type() {
-            true => in_file.clone(),
-            false => Arc::new(logical.as_ref().clone().with_data_type(raw)),
-        }
-    };
-    match (logical, physical) {
+/// Whether the values of a type in the table are those of a type in a file.
+type IsRaw = fn(&DataType, &DataType) -> bool;
+
+fn are_bytes(logical: &DataType, physical: &DataType) -> bool {
+    use DataType::{FixedSizeBinary, Interval, Timestamp, Utf8, Utf8View};
+    matches!(
+        (logical, physical),
         (Utf8View | Utf8, FixedSizeBinary(UUID_BYTES))
-        | (Interval(IntervalUnit::MonthDayNano) | Timestamp(..), FixedSizeBinary(WIDE_BYTES)) => physical.clone(),
-        (Timestamp(unit, _), Timestamp(in_file, _)) if in_file < unit => physical.clone(),
-        (Struct(members), Struct(in_file)) => {
-            let raw_member = |field: &FieldRef| match in_file.find(field.name()) {
-                Some((_, in_file)) => member(field, in_file),
-                None => field.clone(),
-            };
-            Struct(members.iter().map(raw_member).collect())
-        }
-        (List(item), List(in_file)) => List(member(item, in_file)),
-        (LargeList(item), LargeList(in_file)) => LargeList(member(item, in_file)),
-        (ListView(item), ListView(in_file)) => ListView(member(item, in_file)),
-        (LargeListView(item), LargeListView(in_file)) => LargeListView(member(item, in_file)),
-        (FixedSizeList(item, length), FixedSizeList(in_file, _)) => FixedSizeList(member(item, in_file), *length),
-        (Map(entries, is_sorted), Map(in_file, _)) => Map(member(entries, in_file), *is_sorted),
+            | (Interval(IntervalUnit::MonthDayNano) | Timestamp(..), FixedSizeBinary(WIDE_BYTES))
+    )
+}
+
+fn have_coarser_unit(logical: &DataType, physical: &DataType) -> bool {
+    use DataType::Timestamp;
+    matches!((logical, physical), (Timestamp(unit, _), Timestamp(in_file, _)) if in_file < unit)
+}
+
+/// Columns with the values of the file where `is_raw` says so. `logical` are those of the table.
+fn raw_fields(logical: &Fields, physical: &Fields, is_raw: IsRaw) -> Fields {
+    let raw = |field: &FieldRef| match physical.find(field.name()) {
+        Some((_, in_file)) => raw_field(field, in_file, is_raw),
+        None => field.clone(),
+    };
+    logical.iter().map(raw).collect()
+}
+
+fn raw_field(logical: &FieldRef, physical: &FieldRef, is_raw: IsRaw) -> FieldRef {
+    let raw = raw_type(logical.data_type(), physical.data_type(), is_raw);
+    match raw != *logical.data_type() && raw == *physical.data_type() {
+        true => physical.clone(),
+        false => Arc::new(logical.as_ref().clone().with_data_type(raw)),
+    }
+}
+
+fn raw_type(logical: &DataType, physical: &DataType, is_raw: IsRaw) -> DataType {
+    use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
+    let item = |logical: &FieldRef, in_file: &FieldRef| raw_field(logical, in_file, is_raw);
+    match (logical, physical) {
+        _ if is_raw(logical, physical) => physical.clone(),
+        (Struct(members), Struct(in_file)) => Struct(raw_fields(members, in_file, is_raw)),
+        (List(element), List(in_file)) => List(item(element, in_file)),
+        (LargeList(element), LargeList(in_file)) => LargeList(item(element, in_file)),
+        (ListView(element), ListView(in_file)) => ListView(item(element, in_file)),
+        (LargeListView(element), LargeListView(in_file)) => LargeListView(item(element, in_file)),
+        (FixedSizeList(element, length), FixedSizeList(in_file, _)) => FixedSizeList(item(element, in_file), *length),
+        (Map(entries, is_sorted), Map(in_file, _)) => Map(item(entries, in_file), *is_sorted),
         _ => logical.clone(),
     }
 }
