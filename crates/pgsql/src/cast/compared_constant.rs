@@ -108,11 +108,10 @@ impl ComparisonRewriter<'_> {
             (Place::After(value), Lt | LtEq) => operand.lt_eq(lit(value)),
             (Place::After(value), Gt | GtEq) => operand.gt(lit(value)),
             (Place::AfterAll, Lt | LtEq) | (Place::BeforeAll, Gt | GtEq) | (_, NotEq) => {
-                self.unless_null(operand, true)
+                self.unless_null(operand, true)?
             }
-            (_, Eq | Lt | LtEq | Gt | GtEq) => self.unless_null(operand, false),
-            (_, IsDistinctFrom) => lit(true),
-            (_, IsNotDistinctFrom) => lit(false),
+            (_, Eq | Lt | LtEq | Gt | GtEq) => self.unless_null(operand, false)?,
+            (_, IsDistinctFrom | IsNotDistinctFrom) => self.without_operand(&operand, op == IsDistinctFrom)?,
             _ => return None,
         })
     }
@@ -143,17 +142,26 @@ impl ComparisonRewriter<'_> {
             }
         }
         let operand = operand.clone();
-        let is_empty = values.is_empty();
-        Some(if is_empty { self.unless_null(operand, list.negated) } else { operand.in_list(values, list.negated) })
+        if values.is_empty() {
+            return self.unless_null(operand, list.negated);
+        }
+        Some(operand.in_list(values, list.negated))
     }
 
     /// Returns the condition that is `result` for each value of `operand`, and NULL for NULL.
-    fn unless_null(&self, operand: Expr, result: bool) -> Expr {
+    fn unless_null(&self, operand: Expr, result: bool) -> Option<Expr> {
         if operand.nullable(self.schema).is_ok_and(|is_nullable| !is_nullable) {
-            return lit(result);
+            return self.without_operand(&operand, result);
         }
         let unknown = lit(ScalarValue::Boolean(None));
-        if result { operand.is_not_null().or(unknown) } else { operand.is_null().and(unknown) }
+        Some(if result { operand.is_not_null().or(unknown) } else { operand.is_null().and(unknown) })
+    }
+
+    /// Returns `result`, unless `operand` is an expression, which may fail. For timestamps, DataFusion's rule would give
+    /// a wrong answer.
+    fn without_operand(&self, operand: &Expr, result: bool) -> Option<Expr> {
+        let is_timestamp = || matches!(operand.get_type(self.schema), Ok(DataType::Timestamp(..)));
+        (matches!(operand, Expr::Column(_)) || is_timestamp()).then(|| lit(result))
     }
 
     /// Evaluates `constant`; `None` if it is not constant, or fails.

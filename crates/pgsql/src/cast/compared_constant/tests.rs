@@ -256,6 +256,26 @@ fn a_constant_gets_the_type_of_its_column() {
 }
 
 #[test]
+fn expressions_that_may_fail_are_computed() {
+    let short = || cast(cast(col("x"), DataType::Int16), DataType::Float64);
+    for condition in [
+        short().eq(lit(1.5)),
+        short().lt(lit(1e9)),
+        short().in_list(vec![lit(1.5)], true),
+        binary_expr(short(), Operator::IsDistinctFrom, lit(1.5)),
+    ] {
+        assert!(!rewrite(&condition, &DataType::Int32, false).transformed, "{condition}");
+    }
+    assert!(!rewrite(&binary_expr(short(), Operator::IsNotDistinctFrom, lit(1.5)), &DataType::Int32, true).transformed);
+    assert!(rewrite(&short().lt(lit(1.5)), &DataType::Int32, false).transformed);
+    let [seconds, milliseconds] = [TimeUnit::Second, TimeUnit::Millisecond].map(|unit| DataType::Timestamp(unit, None));
+    let time = cast(cast(col("x"), milliseconds), MICROSECONDS);
+    let finer = lit(ScalarValue::TimestampMicrosecond(Some(1), None));
+    let differs = rewrite(&binary_expr(time, Operator::IsDistinctFrom, finer), &seconds, true);
+    assert_eq!(differs.data, lit(true), "DataFusion's rule would cut off the digits of the constant");
+}
+
+#[test]
 fn casts_that_join_values_stay() {
     let nulls = |data_type: &DataType| lit(ScalarValue::try_from(data_type).unwrap());
     let zoned = DataType::Timestamp(TimeUnit::Microsecond, Some("+02:00".into()));
