@@ -130,11 +130,13 @@ async fn constants_of_branches_are_keys_of_a_sort() {
 #[tokio::test]
 async fn constants_get_the_types_of_their_columns() {
     let folder = Folder::new();
-    let columns: [(&str, ArrayRef); 3] = [
+    let times = TimestampMillisecondArray::from(vec![Some(0), Some(1), Some(-1), None]);
+    let columns: [(&str, ArrayRef); 4] = [
         ("id", Arc::new(Int32Array::from(vec![1, 2, 3, 4]))),
         // 1970-01-01, 9999-12-31 and 0001-01-01.
         ("d", Arc::new(Date32Array::from(vec![Some(0), Some(2_932_896), Some(-719_162), None]))),
-        ("t", Arc::new(TimestampMillisecondArray::from(vec![Some(0), Some(1), Some(-1), None]))),
+        ("z", Arc::new(times.clone().with_timezone("UTC"))),
+        ("t", Arc::new(times)),
     ];
     write_parquet(&folder.join("x.parquet"), &RecordBatch::try_from_iter(columns).unwrap(), 4);
     let node = folder.database();
@@ -144,6 +146,7 @@ async fn constants_get_the_types_of_their_columns() {
         ("timestamp '1970-01-01 12:00' < d", r#"x.d > Date32("1970-01-01")"#, "2"),
         ("d < timestamp '9999-12-31' AND d >= now() - interval '100 years'", r#"x.d < Date32("9999-12-31")"#, "1"),
         ("t < timestamp '1970-01-01 00:00:00.0005'", "x.t <= TimestampMillisecond(0, None)", "1\n3"),
+        ("z::timestamp < timestamp '1970-01-01 00:00:00.0005'", "x.z <= TimestampMillisecond(0, ", "1\n3"),
         ("t < date '2500-01-01'", "x.t < TimestampMillisecond(16725225600000, None)", "1\n2\n3"),
         ("id < 2.5", "x.id <= Int32(2)", "1\n2"),
         ("id BETWEEN 1.5::float8 AND 3", "x.id > Int32(1)", "2\n3"),

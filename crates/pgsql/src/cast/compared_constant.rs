@@ -255,17 +255,13 @@ fn place_at(column: &DataType, floor: i128, is_equal: bool) -> Option<Place> {
     })
 }
 
-/// Whether the cast of a time keeps its moment, in a unit that is not coarser.
+/// Whether the cast of a time keeps its moment, in a unit that is not coarser. Without a zone, the moment is that in UTC.
 fn keeps_moments(from: &DataType, to: &DataType) -> bool {
     let is_utc = |zone: &str| matches!(zone, "UTC" | "+00:00");
     match (from, to) {
         (DataType::Date32, DataType::Timestamp(_, zone)) => zone.as_deref().is_none_or(is_utc),
         (DataType::Timestamp(unit, from), DataType::Timestamp(fine, to)) => {
-            let has_same_clock = match (from.as_deref(), to.as_deref()) {
-                (None, None) | (Some(_), Some(_)) => true,
-                (None, Some(zone)) => is_utc(zone),
-                (Some(_), None) => false,
-            };
+            let has_same_clock = from.is_some() || to.as_deref().is_none_or(is_utc);
             has_same_clock && nanoseconds_of(*unit) >= nanoseconds_of(*fine)
         }
         _ => false,

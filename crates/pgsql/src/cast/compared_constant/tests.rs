@@ -186,8 +186,10 @@ proptest! {
         constants in prop::collection::vec(moments(86_400_000_000), 1..4),
     ) {
         let millis = seconds.iter().map(|value| value.map(|value| value * 1_000 + value % 3));
-        let columns: [ArrayRef; 2] = [
-            Arc::new(TimestampMillisecondArray::from_iter(millis)),
+        let millis = TimestampMillisecondArray::from_iter(millis);
+        let columns: [ArrayRef; 3] = [
+            Arc::new(millis.clone().with_timezone("+02:00")),
+            Arc::new(millis),
             Arc::new(TimestampSecondArray::from(seconds)),
         ];
         let constants: Vec<ScalarValue> =
