@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::error::{BodyError, CellError, RejectedRow, RowPosition};
 use crate::options::{BodyOptions, CsvSyntax};
-use crate::rows::{RecordSink, record_text};
+use crate::rows::{RecordSink, record_text, skip_byte_order_mark};
 use crate::value::quoted;
 
 /// Reads the rows of a body.
@@ -51,16 +51,12 @@ impl CsvRows {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut impl RecordSink) -> Result<(), BodyError> {
-        const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
         self.buffer.extend_from_slice(bytes);
         if self.is_at_start {
-            if self.buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.buffer) {
+            if !skip_byte_order_mark(&mut self.buffer) {
                 return Ok(());
             }
             self.is_at_start = false;
-            if self.buffer.starts_with(BYTE_ORDER_MARK) {
-                self.buffer.drain(..BYTE_ORDER_MARK.len());
-            }
         }
         let buffer = std::mem::take(&mut self.buffer);
         let consumed = self.read_records(&buffer, rows);

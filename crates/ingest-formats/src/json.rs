@@ -5,7 +5,7 @@
 use jiter::{Jiter, JiterError, JiterErrorType, JsonErrorType, Peek};
 
 use crate::error::{BodyError, CellError, REJECTED_TEXT_BYTES_MAX, RejectedRow, RowPosition};
-use crate::rows::{RecordSink, record_text};
+use crate::rows::{BYTE_ORDER_MARK, RecordSink, record_text, skip_byte_order_mark};
 
 /// The position in the text of one record.
 #[derive(Debug)]
@@ -199,8 +199,6 @@ impl JsonScanner {
     }
 }
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-
 /// Splits a document into its rows without parsing them.
 #[derive(Debug)]
 pub(crate) struct JsonDocument {
@@ -257,13 +255,10 @@ impl JsonDocument {
     pub(crate) fn push(&mut self, bytes: &[u8], rows: &mut impl RecordSink) -> Result<(), BodyError> {
         self.buffer.extend_from_slice(bytes);
         if self.is_at_start {
-            if self.buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.buffer) {
+            if !skip_byte_order_mark(&mut self.buffer) {
                 return Ok(());
             }
             self.is_at_start = false;
-            if self.buffer.starts_with(BYTE_ORDER_MARK) {
-                self.buffer.drain(..BYTE_ORDER_MARK.len());
-            }
         }
         let buffer = std::mem::take(&mut self.buffer);
         let consumed = self.scan(&buffer, rows);

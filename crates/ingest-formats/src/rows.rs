@@ -249,6 +249,20 @@ impl RecordSink for RowCollector {
     }
 }
 
+/// Programs of Windows write it before UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Removes the byte order mark from the beginning of a body. False if `buffer` may be the beginning of one.
+pub(crate) fn skip_byte_order_mark(buffer: &mut Vec<u8>) -> bool {
+    if buffer.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(buffer) {
+        return false;
+    }
+    if buffer.starts_with(BYTE_ORDER_MARK) {
+        buffer.drain(..BYTE_ORDER_MARK.len());
+    }
+    true
+}
+
 /// The text of a record, or the reason why it is none.
 pub(crate) fn record_text(bytes: &[u8]) -> CellResult<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
