@@ -103,6 +103,11 @@ impl Error {
         error
     }
 
+    /// The caller, an operator or a limit has cancelled the call.
+    pub fn cancelled() -> Self {
+        Self::new(ErrorKind::Cancelled, "the call was cancelled")
+    }
+
     /// The error for a table that takes no rows from the caller. It is the same whether the table is absent or the caller
     /// may not write to it.
     pub fn takes_no_rows(database: &str, table: &str) -> Self {

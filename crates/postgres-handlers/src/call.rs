@@ -224,7 +224,7 @@ impl Handler for PgFunctionHandler {
         let request = HandlerRequest::from_job(&call, database.identity_of(call.principal())?)?;
         let outcome = tokio::select! {
             biased;
-            () = call.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled").into()),
+            () = call.cancelled() => Err(Error::cancelled().into()),
             error = database.closed() => Err(error.into()),
             outcome = self.run_with_retries(&request, &call) => outcome,
         };

@@ -19,7 +19,7 @@ use arrow::error::ArrowError;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, Statement};
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::Error;
 use tokio::sync::Notify;
 
 use crate::catalog;
@@ -462,7 +462,7 @@ impl BatchReader {
             if cancellation.is_cancelled() {
                 self.has_ended = true;
                 self.work.stop();
-                return Some(Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")));
+                return Some(Err(Error::cancelled()));
             }
             let next_attempt = match self.buffer.poll_next() {
                 PollOutcome::Batch(batch) => {

@@ -154,7 +154,7 @@ impl Plan for SqlitePlan {
         let cancellation = WorkCancellation::for_job(job);
         let permit = tokio::select! {
             biased;
-            () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = job.cancelled() => return Err(Error::cancelled()),
             permit = self.pool.acquire() => permit?,
         };
         let buffer = RowBuffer::new(&self.columns, self.schema.clone(), &self.pool.options);

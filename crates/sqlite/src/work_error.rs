@@ -117,7 +117,7 @@ impl WorkError {
                 Error::new(ErrorKind::InvalidArguments, "only a statement that reads and returns rows is allowed")
                     .with_hint("Write one SELECT statement over tables of the catalog.")
             }
-            Self::Cancelled => Error::new(ErrorKind::Cancelled, "the call was cancelled"),
+            Self::Cancelled => Error::cancelled(),
             Self::TimedOut => Error::new(ErrorKind::TimedOut, "the call ran too long"),
             Self::Stalled => Error::new(ErrorKind::TimedOut, "the client stopped reading, so the query was cancelled")
                 .with_hint("Try again, and request fewer rows."),

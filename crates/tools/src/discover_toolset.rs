@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Access, AllowedNames, Budget, CallLimits, CallTarget, Caller, Error, ErrorKind, Toolset};
+use tidegate_core::{Access, AllowedNames, Budget, CallLimits, CallTarget, Caller, Error, Toolset};
 use tidegate_runtime::{
     Answer, AnswerMeta, Call, Reply, ReplyPart, ReplySender, RunningCall, SnapshotBuilder, Tool, ToolAnnotations,
 };
@@ -155,5 +155,5 @@ async fn forward(mut called: Reply, reply: &ReplySender) -> Result<AnswerMeta, E
             return Err(error);
         }
     }
-    Err(Error::new(ErrorKind::Cancelled, "the call was cancelled"))
+    Err(Error::cancelled())
 }

@@ -178,7 +178,7 @@ impl LiveTable for JournalTable {
         let (mut values, mut count, mut last_time) = (Vec::new(), 0_usize, None);
         loop {
             if count.is_multiple_of(ENTRIES_PER_CHECK) && context.job.cancellation().is_cancelled() {
-                return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled"));
+                return Err(Error::cancelled());
             }
             if count >= options.rows_max {
                 return Ok(ReadSummary { rows: count, is_truncated: true });

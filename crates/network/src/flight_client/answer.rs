@@ -101,7 +101,7 @@ pub(super) async fn open_answer(
     let node = reader.node.clone();
     let first = tokio::select! {
         biased;
-        () = job.cancelled() => return Err(status::cancelled()),
+        () = job.cancelled() => return Err(Error::cancelled()),
         first = reader.next() => first?,
         () = tokio::time::sleep_until(deadline) => {
             return Err(status::timed_out(&node, (deadline - begun).as_secs_f64()));
@@ -121,7 +121,7 @@ pub(super) async fn open_answer(
 impl OpenAnswer {
     async fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
         if self.job.is_cancelled() {
-            return Err(status::cancelled());
+            return Err(Error::cancelled());
         }
         if let Some(first) = self.first.take() {
             return self.with_schema(first).map(Some);
@@ -132,7 +132,7 @@ impl OpenAnswer {
         let job = self.job.clone();
         tokio::select! {
             biased;
-            () = job.cancelled() => Err(status::cancelled()),
+            () = job.cancelled() => Err(Error::cancelled()),
             next = self.receive() => next,
         }
     }

@@ -205,7 +205,7 @@ impl NodeClient {
             let running = self.run_on(&connection, statement, principal, job, (within, deadline));
             let rows = tokio::select! {
                 biased;
-                () = job.cancelled() => return Err(status::cancelled()),
+                () = job.cancelled() => return Err(Error::cancelled()),
                 rows = running => rows,
             };
             if let ControlFlow::Break(result) = attempts.settle(rows) {

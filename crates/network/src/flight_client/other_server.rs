@@ -69,7 +69,7 @@ pub(super) async fn run(
     };
     let started = tokio::select! {
         biased;
-        () = job.cancelled() => return Err(status::cancelled()),
+        () = job.cancelled() => return Err(Error::cancelled()),
         started = timeout(accept_within, starting) => started,
     };
     let started = started.unwrap_or_else(|_| Err(status::timed_out(&client.name, accept_within.as_secs_f64())));

@@ -88,10 +88,6 @@ pub(super) fn timed_out(node: &str, seconds: f64) -> Error {
     Error::new(ErrorKind::TimedOut, format!("node {node:?} did not answer within {seconds:.1} s"))
 }
 
-pub(super) fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the call was cancelled")
-}
-
 fn describe(node: &str, text: &str) -> String {
     match text {
         "" => format!("node {node:?} reported an error without a text"),

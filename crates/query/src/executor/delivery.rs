@@ -32,7 +32,7 @@ use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{Answer, AnswerMeta, Job, ReplySender};
 use tidegate_sql::Statement;
 
-use super::{Executor, RecordBatchStream, cancelled_error, next_batch};
+use super::{Executor, RecordBatchStream, next_batch};
 use crate::answer::{AnswerWriter, NextPage};
 use crate::body::stored_columns;
 use crate::database::Freshness;
@@ -175,7 +175,7 @@ async fn stream_rows(
             return Ok(());
         }
         if progress.job().is_cancelled() {
-            return Err(cancelled_error());
+            return Err(Error::cancelled());
         }
     }
 }

@@ -258,13 +258,9 @@ async fn next_batch(
 async fn run_until_cancelled<T>(job: &Job, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::select! {
         biased;
-        () = job.cancelled() => Err(cancelled_error()),
+        () = job.cancelled() => Err(Error::cancelled()),
         done = work => done,
     }
-}
-
-fn cancelled_error() -> Error {
-    Error::new(ErrorKind::Cancelled, "the call was cancelled")
 }
 
 const COLUMN: &str = "changed_rows";

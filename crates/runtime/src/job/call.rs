@@ -234,7 +234,7 @@ impl RequestBodyReader {
         loop {
             let piece = tokio::select! {
                 biased;
-                () = self.job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                () = self.job.cancelled() => return Err(Error::cancelled()),
                 piece = self.stream.next() => piece,
             };
             if let Some(time) = self.body.0.time_for_next {

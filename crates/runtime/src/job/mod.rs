@@ -217,7 +217,7 @@ impl InputPause<'_> {
         for job in caller.ancestors() {
             tokio::select! {
                 biased;
-                () = caller.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                () = caller.cancelled() => return Err(Error::cancelled()),
                 reacquired = job.permits.acquire() => reacquired?,
             }
         }

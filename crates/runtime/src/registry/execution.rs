@@ -161,8 +161,8 @@ impl Execution {
             biased;
             result = AssertUnwindSafe(self.execute()).catch_unwind() =>
                 result.unwrap_or_else(|panic| Err(panic_to_error(&*panic))),
-            () = dropped_after_grace => Err(cancelled()),
-            () = job.lifetime.watch_client() => Err(cancelled()),
+            () = dropped_after_grace => Err(Error::cancelled()),
+            () = job.lifetime.watch_client() => Err(Error::cancelled()),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         // Emitted even if the answer was complete: the next call is refused.
@@ -185,7 +185,7 @@ impl Execution {
         tokio::select! {
             biased;
             result = self.run_handler() => result,
-            () = self.job.usage().charge_time(&self.job.timer) => Err(cancelled()),
+            () = self.job.usage().charge_time(&self.job.timer) => Err(Error::cancelled()),
         }
     }
 
@@ -267,10 +267,6 @@ impl Execution {
         if let Some(exceeded) = self.job.usage().exceeded_limit() {
             return exceeded.to_error();
         }
-        self.job.lifetime.timeout_error().cloned().unwrap_or_else(cancelled)
+        self.job.lifetime.timeout_error().cloned().unwrap_or_else(Error::cancelled)
     }
-}
-
-fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the call was cancelled")
 }

@@ -142,10 +142,6 @@ impl Drop for Reply {
     }
 }
 
-fn cancelled_error() -> Error {
-    Error::new(ErrorKind::Cancelled, "the call was cancelled")
-}
-
 /// The sender of an answer that is [written](Answer::written) in pieces.
 #[derive(Debug, Clone)]
 pub struct ReplySender {

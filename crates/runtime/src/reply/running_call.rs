@@ -18,7 +18,7 @@ use tidegate_core::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::{PendingInputRequest, ReplyNotification, ReplyPart, cancelled_error};
+use super::{PendingInputRequest, ReplyNotification, ReplyPart};
 use crate::job::{Call, Job};
 
 /// A call while it runs: its [`Job`], to which this dereferences, and what a handler says to the client beside the
@@ -80,8 +80,8 @@ impl RunningCall {
     async fn reserve(&self) -> Result<mpsc::Permit<'_, ReplyPart>, Error> {
         tokio::select! {
             biased;
-            () = self.job.cancelled() => Err(cancelled_error()),
-            reserved = self.sender.reserve() => reserved.map_err(|_| cancelled_error()),
+            () = self.job.cancelled() => Err(Error::cancelled()),
+            reserved = self.sender.reserve() => reserved.map_err(|_| Error::cancelled()),
         }
     }
 
@@ -178,7 +178,7 @@ impl RunningCall {
         for (key, request, answered) in waiting {
             let answer = tokio::select! {
                 biased;
-                () = self.job().cancelled() => return Err(cancelled_error()),
+                () = self.job().cancelled() => return Err(Error::cancelled()),
                 answer = answered => answer.map_err(|_| no_answer_error(&key))?,
             };
             request.check(&answer).map_err(|reason| invalid_answer_error(&key, &reason))?;

@@ -187,7 +187,7 @@ impl SourceSearch<'_> {
         loop {
             let next = tokio::select! {
                 biased;
-                () = search.job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                () = search.job.cancelled() => return Err(Error::cancelled()),
                 next = tokio::time::timeout_at(deadline, batches.next()) => next,
             };
             let Ok(next) = next else { return Ok(ended()) };

@@ -40,7 +40,7 @@ fn computing() -> Result<Tool, JsonSchemaError> {
         }
         tokio::select! {
             () = sleep(Duration::from_secs_f64(seconds)) => {}
-            () = call.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = call.cancelled() => return Err(Error::cancelled()),
         }
         Ok(Answer::text(format!("{} took {seconds} s.", argument(&call, "label"))))
     });

@@ -129,7 +129,7 @@ impl HttpToolHandler {
         };
         tokio::select! {
             biased;
-            () = job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = job.cancelled() => Err(Error::cancelled()),
             response = self.client.fetch(request, self.template.bytes_max) => response,
             () = time_limit => {
                 let (host, seconds) = (self.template.host(), limit.unwrap_or_default().as_secs_f64());
