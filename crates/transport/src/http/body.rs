@@ -63,6 +63,15 @@ pub(super) async fn broken_body_error(reason: &'static str) -> io::Error {
     io::Error::other(reason)
 }
 
+/// Why a body of `media_type` is refused because of its charset.
+pub(super) fn unsupported_charset(media_type: &str) -> Option<String> {
+    let mut parameters = media_type.split(';').skip(1).map(|parameter| parameter.trim().to_ascii_lowercase());
+    let charset = parameters.find_map(|parameter| parameter.strip_prefix("charset=").map(str::to_owned))?;
+    let charset = charset.trim_matches('"');
+    let is_utf8 = matches!(charset, "utf-8" | "utf8" | "us-ascii");
+    (!is_utf8).then(|| format!("the body must be UTF-8, not {charset}"))
+}
+
 async fn collect_bounded(mut body: Body, bytes_max: u64) -> Result<Bytes, BodyError> {
     let readable_bytes_max = bytes_max + DISCARDED_BYTES_MAX;
     if body.size_hint().lower() > readable_bytes_max {

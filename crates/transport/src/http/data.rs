@@ -17,7 +17,7 @@ use tidegate_mcp::NAME_BYTES_MAX;
 use tidegate_runtime::{AnswerMeta, Call, Reply, RequestBodyTypes, TransportGroup};
 
 use super::answer::{ProblemDetails, ProblemType, ROWS, add_job_header, into_response, new_call, options_response};
-use super::body::StreamedBody;
+use super::body::{StreamedBody, unsupported_charset};
 use super::caller::{HttpCallerResolver, admit_rest_caller};
 use super::endpoints::{Endpoint, EndpointHandler, endpoint_at};
 use super::parameters::{ParameterKind, QueryParameter, parse_parameters};
@@ -119,8 +119,8 @@ fn read_body_type(parts: &Parts, types: RequestBodyTypes) -> Result<(String, Opt
         let detail = format!("Content-Type is {media_type:?}, which is no format of rows");
         return Err(unsupported(detail).with_choices(media_types()));
     }
-    if let Some(charset) = charset_of(&media_type).filter(|charset| !is_utf8(charset)) {
-        return Err(unsupported(format!("the body must be UTF-8, not {charset}")));
+    if let Some(reason) = unsupported_charset(&media_type) {
+        return Err(unsupported(reason));
     }
     let coding = single_value(parts, &header::CONTENT_ENCODING)?;
     if let Some(coding) = coding.as_deref().filter(|coding| !types.takes_coding(coding)) {
@@ -144,16 +144,6 @@ fn single_value(parts: &Parts, name: &HeaderName) -> Result<Option<String>, Prob
         (Ok(_), Some(_)) => Err(ProblemDetails::bad_request(format!("the header {name} is given more than once"))),
         (Err(_), _) => Err(ProblemDetails::bad_request(format!("the header {name} has characters other than ASCII"))),
     }
-}
-
-fn charset_of(media_type: &str) -> Option<String> {
-    let mut parameters = media_type.split(';').skip(1).map(|parameter| parameter.trim().to_ascii_lowercase());
-    let charset = parameters.find_map(|parameter| parameter.strip_prefix("charset=").map(str::to_owned))?;
-    Some(charset.trim_matches('"').to_owned())
-}
-
-fn is_utf8(charset: &str) -> bool {
-    matches!(charset, "utf-8" | "utf8" | "us-ascii")
 }
 
 /// Whether the answer needs no body.

@@ -93,13 +93,10 @@ impl BodyKind {
             return Err(unsupported("Content-Type is given more than once"));
         }
         let text = value.to_str().unwrap_or("?").to_ascii_lowercase();
-        let mut parts = text.split(';').map(str::trim);
-        let essence = parts.next().unwrap_or_default();
-        let charset = parts.find_map(|parameter| parameter.strip_prefix("charset="));
-        if charset.is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8" | "us-ascii")) {
-            return Err(unsupported("the body must be UTF-8"));
+        if let Some(reason) = body::unsupported_charset(&text) {
+            return Err(unsupported(&reason));
         }
-        match essence {
+        match text.split(';').next().unwrap_or_default().trim() {
             "application/json" => Ok(Self::Json),
             "application/sql" | "text/plain" if takes_sql => Ok(Self::Sql),
             _ => Err(unsupported("the media type of the body is not supported")),

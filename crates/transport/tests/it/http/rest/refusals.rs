@@ -65,7 +65,7 @@ async fn malformed_request_keeps_the_connection() {
     no type                   415 unsupported_media_type: Content-Type is missing; it must be application/json
     another type              415 unsupported_media_type: the media type of the body is not supported; Content-Type must be application/json
     two types                 415 unsupported_media_type: Content-Type is given more than once; Content-Type must be application/json
-    another charset           415 unsupported_media_type: the body must be UTF-8; Content-Type must be application/json
+    another charset           415 unsupported_media_type: the body must be UTF-8, not utf-16; Content-Type must be application/json
     SQL for a tool            415 unsupported_media_type: the media type of the body is not supported; Content-Type must be application/json
     another form              406 not_acceptable: none of the media types in Accept is available; available types: application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
     no form                   406 not_acceptable: none of the media types in Accept is available; available types: application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
