@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::{Stream, stream};
@@ -23,7 +23,7 @@ use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_runtime::RequestBody;
+use tidegate_runtime::{RequestBody, RequestBodyTypes};
 
 use super::answer::{ProblemDetails, ProblemType};
 use super::endpoints::Endpoint;
@@ -61,6 +61,50 @@ pub(super) async fn discard(body: Body, within: Duration) {
 pub(super) async fn broken_body_error(reason: &'static str) -> io::Error {
     tokio::task::yield_now().await;
     io::Error::other(reason)
+}
+
+/// The media type and the coding of a body, which are among `types`. Without `Content-Type` it has `default_media_type`.
+pub(super) fn read_body_type(
+    headers: &HeaderMap,
+    types: RequestBodyTypes,
+    default_media_type: Option<&str>,
+) -> Result<(String, Option<String>), ProblemDetails> {
+    let media_types = || types.media_types.iter().copied();
+    let unsupported = |detail: String| ProblemDetails::new(ProblemType::UnsupportedMediaType, detail);
+    let declared = single_value(headers, &header::CONTENT_TYPE)?;
+    let Some(media_type) = declared.or_else(|| default_media_type.map(str::to_owned)) else {
+        let detail = "Content-Type is missing; it states the format of the rows".to_owned();
+        return Err(unsupported(detail).with_choices(media_types()));
+    };
+    if !types.takes_media_type(&media_type) {
+        let detail = format!("Content-Type is {media_type:?}, which is no format of rows");
+        return Err(unsupported(detail).with_choices(media_types()));
+    }
+    if let Some(reason) = unsupported_charset(&media_type) {
+        return Err(unsupported(reason));
+    }
+    let coding = single_value(headers, &header::CONTENT_ENCODING)?;
+    if let Some(coding) = coding.as_deref().filter(|coding| !types.takes_coding(coding)) {
+        let detail = format!("Content-Encoding is {coding:?}, which is not supported");
+        let problem = unsupported(detail).with_choices(types.codings.iter().copied());
+        // RFC 9110, 15.5.16: it states the codings that would have been accepted.
+        let accepted = HeaderValue::from_str(&types.codings.join(", "));
+        return Err(match accepted {
+            Ok(accepted) => problem.with_header(header::ACCEPT_ENCODING, accepted),
+            Err(_) => problem,
+        });
+    }
+    Ok((media_type, coding))
+}
+
+fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ProblemDetails> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    match (value.to_str(), values.next()) {
+        (Ok(text), None) => Ok(Some(text.trim().to_owned())),
+        (Ok(_), Some(_)) => Err(ProblemDetails::bad_request(format!("the header {name} is given more than once"))),
+        (Err(_), _) => Err(ProblemDetails::bad_request(format!("the header {name} has characters other than ASCII"))),
+    }
 }
 
 /// Why a body of `media_type` is refused because of its charset.

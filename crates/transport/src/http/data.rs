@@ -17,7 +17,7 @@ use tidegate_mcp::NAME_BYTES_MAX;
 use tidegate_runtime::{AnswerMeta, Call, Reply, RequestBodyTypes, TransportGroup};
 
 use super::answer::{ProblemDetails, ProblemType, ROWS, add_job_header, into_response, new_call, options_response};
-use super::body::{StreamedBody, unsupported_charset};
+use super::body::{StreamedBody, read_body_type};
 use super::caller::{HttpCallerResolver, admit_rest_caller};
 use super::endpoints::{Endpoint, EndpointHandler, endpoint_at};
 use super::parameters::{ParameterKind, QueryParameter, parse_parameters};
@@ -40,23 +40,54 @@ async fn respond(http_state: &Arc<HttpState>, parts: &Parts, body: &StreamedBody
     if parts.method == Method::OPTIONS {
         return Ok(options_response(route.endpoint));
     }
+    let target = RowsTarget {
+        entry: route.entry,
+        table: Some((route.database.as_str(), route.table.as_str())),
+        default_media_type: None,
+    };
+    let arguments = |has_body| read_arguments(&route, parts, has_body);
+    let (reply, revalidator) =
+        call_with_rows(http_state, &target, parts, &parts.headers, body, arguments, to_problem).await?;
+    let answered = collect_response(reply, revalidator, prefers_minimal(parts)).await;
+    answered.map_err(|problem| body.describe_failure(problem))
+}
+
+/// What a request with rows calls.
+pub(super) struct RowsTarget<'a> {
+    pub(super) entry: WriteRows,
+    /// The database and the table, where the rows do not name their tables.
+    pub(super) table: Option<(&'a str, &'a str)>,
+    /// The media type of a body without `Content-Type`.
+    pub(super) default_media_type: Option<&'static str>,
+}
+
+/// Starts the call of a request with rows, whose credentials are in `headers`. `arguments` depend on whether the entry takes
+/// a body, and `refuse` makes the problem of a refused call.
+pub(super) async fn call_with_rows(
+    http_state: &Arc<HttpState>,
+    target: &RowsTarget<'_>,
+    parts: &Parts,
+    headers: &HeaderMap,
+    body: &StreamedBody,
+    arguments: impl FnOnce(bool) -> Result<Map<String, Value>, ProblemDetails>,
+    refuse: impl Fn(Error) -> ProblemDetails,
+) -> Result<(Reply, CallerRevalidator), ProblemDetails> {
     let registry = http_state.service.registry();
     registry.transport_switches().require_running(TransportGroup::Rest)?;
-    let (credentials, caller) = admit_rest_caller(http_state, &parts.headers, &parts.extensions).await?;
+    let (credentials, caller) = admit_rest_caller(http_state, headers, &parts.extensions).await?;
     let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-    let build = |target, caller, types: Option<RequestBodyTypes>| -> Result<Call, ProblemDetails> {
-        let arguments = read_arguments(&route, parts, types.is_some())?;
-        let mut call = new_call(target, caller, arguments, Format::Json, &parts.headers);
-        if let Some(types) = types {
-            let (media_type, coding) = read_body_type(parts, types)?;
+    let build = |call_target, caller, types: Option<RequestBodyTypes>| -> Result<Call, ProblemDetails> {
+        let arguments = arguments(types.is_some())?;
+        let mut call = new_call(call_target, caller, arguments, Format::Json, &parts.headers);
+        // Requests with other methods have no body.
+        if let Some(types) = types.filter(|_| matches!(parts.method, Method::POST | Method::PUT)) {
+            let (media_type, coding) = read_body_type(&parts.headers, types, target.default_media_type)?;
             call.request_body = Some(body.request_body(&media_type, coding, &http_state.reloadable_options())?);
         }
         Ok(call)
     };
-    let table = Some((route.database.as_str(), route.table.as_str()));
-    let reply = registry.write_rows(route.entry, table, caller, to_problem, build)?;
-    let answered = collect_response(reply, revalidator, prefers_minimal(parts)).await;
-    answered.map_err(|problem| body.describe_failure(problem))
+    let reply = registry.write_rows(target.entry, target.table, caller, refuse, build)?;
+    Ok((reply, revalidator))
 }
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -104,45 +135,6 @@ fn read_key(parts: &Parts) -> Result<Option<String>, ProblemDetails> {
         0 => invalid("is empty"),
         bytes if bytes > KEY_BYTES_MAX => invalid(&format!("is {bytes} bytes long; at most {KEY_BYTES_MAX}")),
         _ => Ok(Some(key.to_owned())),
-    }
-}
-
-/// The media type and the coding of a body, which are among `types`.
-fn read_body_type(parts: &Parts, types: RequestBodyTypes) -> Result<(String, Option<String>), ProblemDetails> {
-    let media_types = || types.media_types.iter().copied();
-    let unsupported = |detail: String| ProblemDetails::new(ProblemType::UnsupportedMediaType, detail);
-    let Some(media_type) = single_value(parts, &header::CONTENT_TYPE)? else {
-        let detail = "Content-Type is missing; it states the format of the rows".to_owned();
-        return Err(unsupported(detail).with_choices(media_types()));
-    };
-    if !types.takes_media_type(&media_type) {
-        let detail = format!("Content-Type is {media_type:?}, which is no format of rows");
-        return Err(unsupported(detail).with_choices(media_types()));
-    }
-    if let Some(reason) = unsupported_charset(&media_type) {
-        return Err(unsupported(reason));
-    }
-    let coding = single_value(parts, &header::CONTENT_ENCODING)?;
-    if let Some(coding) = coding.as_deref().filter(|coding| !types.takes_coding(coding)) {
-        let detail = format!("Content-Encoding is {coding:?}, which is not supported");
-        let problem = unsupported(detail).with_choices(types.codings.iter().copied());
-        // RFC 9110, 15.5.16: it states the codings that would have been accepted.
-        let accepted = HeaderValue::from_str(&types.codings.join(", "));
-        return Err(match accepted {
-            Ok(accepted) => problem.with_header(header::ACCEPT_ENCODING, accepted),
-            Err(_) => problem,
-        });
-    }
-    Ok((media_type, coding))
-}
-
-fn single_value(parts: &Parts, name: &HeaderName) -> Result<Option<String>, ProblemDetails> {
-    let mut values = parts.headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(text), None) => Ok(Some(text.trim().to_owned())),
-        (Ok(_), Some(_)) => Err(ProblemDetails::bad_request(format!("the header {name} is given more than once"))),
-        (Err(_), _) => Err(ProblemDetails::bad_request(format!("the header {name} has characters other than ASCII"))),
     }
 }
 

@@ -24,15 +24,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Format, WriteRows};
+use tidegate_core::{Error, ErrorKind, WriteRows};
 use tidegate_mcp::NAME_BYTES_MAX;
-use tidegate_runtime::{AdapterDetail, Call, Reply, RequestBodyTypes, TransportGroup, WrittenRecords};
+use tidegate_runtime::{AdapterDetail, Reply, WrittenRecords};
 
-use super::answer::{ProblemDetails, ProblemType, add_job_header, into_response, new_call, options_response};
+use super::answer::{ProblemDetails, add_job_header, into_response, options_response};
 use super::body::{self, StreamedBody};
 use super::browser;
-use super::caller::{HttpCallerResolver, admit_rest_caller};
-use super::data::to_problem;
+use super::data::{RowsTarget, call_with_rows, to_problem};
 use super::endpoints::{Endpoint, EndpointHandler, ROOT, endpoint_at};
 use super::response::retry_after_value;
 use super::state::{HttpState, PeerAddress};
@@ -69,25 +68,14 @@ async fn respond(
     if parts.method == Method::OPTIONS {
         return Ok(options_response(route.endpoint));
     }
-    let registry = http_state.service.registry();
-    registry.transport_switches().require_running(TransportGroup::Rest)?;
     let headers = with_bearer(&parts.headers);
-    let (credentials, caller) = admit_rest_caller(http_state, &headers, &parts.extensions).await?;
-    let revalidator = HttpCallerResolver::new(http_state, credentials, &caller).into_revalidator();
-    let build = |target, caller, types: Option<RequestBodyTypes>| -> Result<Call, ProblemDetails> {
-        route.check_parameters(&parts.uri)?;
-        let mut call = new_call(target, caller, route.arguments(), Format::Json, &parts.headers);
-        if let Some(types) = types.filter(|_| parts.method == Method::POST) {
-            let (media_type, coding) = read_body_type(route, &parts.headers, types)?;
-            call.request_body = Some(body.request_body(&media_type, coding, &http_state.reloadable_options())?);
-        }
-        Ok(call)
-    };
+    let target = RowsTarget { entry: route.entry, table: None, default_media_type: route.default_media_type() };
+    let arguments = |_| route.check_parameters(&parts.uri).map(|()| route.arguments());
     let refuse = |error: Error| match error.kind() {
         ErrorKind::NotFound => ProblemDetails::from(no_receiver(route)),
         _ => to_problem(error),
     };
-    let reply = registry.write_rows(route.entry, None, caller, refuse, build)?;
+    let (reply, revalidator) = call_with_rows(http_state, &target, parts, &headers, body, arguments, refuse).await?;
     collect_response(reply, revalidator, route.entry).await.map_err(|problem| body.describe_failure(problem))
 }
 
@@ -100,41 +88,6 @@ fn no_receiver(route: &TelemetryRoute) -> Error {
 /// Whether the problem is that of a caller without valid credentials.
 fn is_refused_caller(problem: &ProblemDetails) -> bool {
     problem.status() == StatusCode::UNAUTHORIZED
-}
-
-/// The media type and the coding of a body.
-fn read_body_type(
-    route: &TelemetryRoute,
-    headers: &HeaderMap,
-    types: RequestBodyTypes,
-) -> Result<(String, Option<String>), ProblemDetails> {
-    let unsupported = |detail: String| ProblemDetails::new(ProblemType::UnsupportedMediaType, detail);
-    let media_type = single_value(headers, &header::CONTENT_TYPE)?;
-    let Some(media_type) = media_type.or_else(|| route.default_media_type().map(str::to_owned)) else {
-        let detail = format!("Content-Type is missing; supported are {}", types.media_types.join(", "));
-        return Err(unsupported(detail));
-    };
-    if !types.takes_media_type(&media_type) {
-        let supported = types.media_types.join(", ");
-        return Err(unsupported(format!("Content-Type is {media_type:?}; supported are {supported}")));
-    }
-    let coding = single_value(headers, &header::CONTENT_ENCODING)?;
-    match &coding {
-        Some(coding) if !types.takes_coding(coding) => {
-            let supported = types.codings.join(", ");
-            Err(unsupported(format!("Content-Encoding is {coding:?}; supported are {supported}")))
-        }
-        _ => Ok((media_type, coding)),
-    }
-}
-
-fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, ProblemDetails> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    match (value.to_str(), values.next()) {
-        (Ok(text), None) => Ok(Some(text.trim().to_owned())),
-        _ => Err(ProblemDetails::bad_request(format!("the header {name} is given more than once, or is not ASCII"))),
-    }
 }
 
 /// What the header `User-Agent` of clients of Elasticsearch contains.
@@ -304,11 +257,17 @@ mod rpc_code {
     pub(super) const UNAUTHENTICATED: u32 = 16;
 }
 
-/// The text of a problem with its hint.
+/// The text of a problem with its choices and its hint, which have no members of their own here.
 fn problem_message(problem: &ProblemDetails) -> String {
-    match problem.to_json().get("hint").and_then(|hint| hint.as_str()) {
-        Some(hint) => format!("{}. {hint}", problem.detail().trim_end_matches('.')),
-        None => problem.detail().to_owned(),
+    let members = problem.to_json();
+    let choices = members["choices"].as_array().map(|choices| {
+        let choices: Vec<_> = choices.iter().filter_map(Value::as_str).collect();
+        format!("Valid choices: {}.", choices.join(", "))
+    });
+    let hint = members["hint"].as_str().map(str::to_owned);
+    match Vec::from_iter(choices.into_iter().chain(hint)) {
+        more if more.is_empty() => problem.detail().to_owned(),
+        more => format!("{}. {}", problem.detail().trim_end_matches('.'), more.join(" ")),
     }
 }
 

@@ -87,6 +87,8 @@ async fn refusals_keep_the_connection() {
         ("no flag", request("POST", "/data/plant/sensors?create=perhaps", &[JSON], "[]")),
         ("GET", get(path)),
         ("PUT of logs", request("PUT", "/v1/logs", &[JSON], "{}")),
+        ("another type of logs", request("POST", "/v1/logs", &[("Content-Type", "text/plain")], "a")),
+        ("another coding of logs", request("POST", "/v1/logs", &[JSON, ("Content-Encoding", "br")], "{}")),
         ("no table", request("POST", "/data/plant", &[JSON], "[]")),
         ("empty table", request("POST", "/data/plant/", &[JSON], "[]")),
         ("conflict", request("POST", "/data/plant/running", &[JSON], "[]")),
