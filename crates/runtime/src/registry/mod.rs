@@ -215,11 +215,12 @@ impl Registry {
     ) -> Result<Reply, E> {
         let (snapshot, target) = (self.snapshot_for(&caller), CallTarget::Tool(entry.name().to_owned()));
         let tool = snapshot.tool(entry.name(), &caller).map_err(|error| {
-            // Other programs probe the paths of receivers.
-            let Some((database, table)) = table else { return refuse(error) };
             let error = self.report_refusal(&caller, &target, error);
             let is_absent = error.kind() == ErrorKind::NotFound;
-            refuse(if is_absent { Error::takes_no_rows(database, table) } else { error })
+            refuse(match table.filter(|_| is_absent) {
+                Some((database, table)) => Error::takes_no_rows(database, table),
+                None => error,
+            })
         })?;
         let mut call = build(target, caller, tool.request_body)?;
         let route = Route::to_tool(tool, &mut call);

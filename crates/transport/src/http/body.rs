@@ -196,8 +196,8 @@ impl StreamedBody {
         let bytes_max = options.data_bytes_max;
         let declared = self.0.body.lock().size_hint().lower();
         if declared > bytes_max {
-            let message = format!("the body has {declared} bytes; at most {bytes_max} are taken at once");
-            return Err(Error::new(ErrorKind::TooLarge, message).into());
+            let detail = format!("the body has {declared} bytes; at most {bytes_max} are taken at once");
+            return Err(ProblemDetails::new(ProblemType::Call(ErrorKind::TooLarge), detail));
         }
         let pieces = read_pieces(self.0.clone(), options.read_within);
         Ok(RequestBody::new(media_type, coding, bytes_max, pieces))

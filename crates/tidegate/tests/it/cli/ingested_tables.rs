@@ -229,6 +229,8 @@ async fn the_audit_line_of_a_write_names_table_rows_bytes_and_key() {
     let metrics = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [gauge]}]}]});
     let sent = Client::new().post(server.url.replace("/mcp", "/v1/metrics")).json(&metrics).send().await.unwrap();
     assert_eq!(sent.status(), 200);
+    let refused = Client::new().post(server.url.replace("/mcp", "/api/v1/write")).body("").send().await.unwrap();
+    assert_eq!(refused.status(), 404);
     server.signal("TERM");
     assert_eq!(server.wait_for_exit().0.code(), Some(0));
     let log = std::fs::read_to_string(configured.folder().join("audit.jsonl")).unwrap();
@@ -251,6 +253,7 @@ async fn the_audit_line_of_a_write_names_table_rows_bytes_and_key() {
     );
     let fingerprint = line["statements"][0]["fingerprint"].as_str().unwrap();
     assert!(fingerprint.starts_with("receive_otlp, key telemetry "), "{line}");
+    assert_eq!(line_of("receive_prometheus")["outcome"], "not_found", "{log}");
 }
 
 /// A file system of 6 MiB in memory.

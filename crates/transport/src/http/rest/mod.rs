@@ -241,7 +241,7 @@ fn switch_transport(
     let may_operate = caller.principal.grants.is_operator() && caller.principal.tenant.is_none();
     if http_state.options.authenticator.enforces_authentication() && !may_operate {
         let message = "this requires a role with the access name \"operator\", and a caller without a tenant";
-        return Err(Error::new(ErrorKind::Forbidden, message).into());
+        return Err(ProblemDetails::new(ProblemType::Call(ErrorKind::Forbidden), message));
     }
     let registry = http_state.service.registry();
     let switches = registry.transport_switches();

@@ -113,6 +113,7 @@ async fn bodies_over_the_limit_are_refused() {
     assert_eq!((fits.head.status, server.stored()), (200, 1_000));
     let declared = connection.ask(&request("POST", "/data/plant/sensors", &[JSON], &" ".repeat(1_001))).await;
     assert_eq!(problem(&declared), "413 too_large: the body has 1001 bytes; at most 1000 are taken at once");
+    assert_eq!(server.server.figure(r#"tidegate_messages_refused_total{transport="rest"}"#).await, "1");
     let chunk = format!("3e9\r\n{}\r\n0\r\n\r\n", " ".repeat(1_001));
     let streamed = connection.ask(&request("POST", "/data/plant/sensors", &[JSON, CHUNKED], &chunk)).await;
     assert_eq!(problem(&streamed), "413 too_large: the body is larger than 1000 bytes");
