@@ -8,7 +8,7 @@ use tidegate_runtime::Snapshot;
 use tidegate_tools::{STORED_RESULT_NAMES, entries_of_every_server};
 
 use super::types::Config;
-use super::{LoadedConfig, authentication, caller_claims};
+use super::{LoadedConfig, authentication, caller_claims, names};
 
 pub(super) fn find_warnings(
     loaded: &LoadedConfig,
@@ -59,8 +59,9 @@ fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -
 
 /// Entries of toolsets that match nothing in `snapshot`. What a database declares may be there later.
 pub(super) fn toolset_warnings(config: &Config, snapshot: &Snapshot) -> Vec<String> {
-    // Commands that check a configuration store no results, and so lack the resources for them.
-    let names: Vec<&str> = snapshot.entries().map(|entry| entry.name).chain(STORED_RESULT_NAMES).collect();
+    // Commands that check a configuration neither store results nor write rows, and so lack the entries for both.
+    let elsewhere = STORED_RESULT_NAMES.into_iter().chain(names::row_tools(config));
+    let names: Vec<&str> = snapshot.entries().map(|entry| entry.name).chain(elsewhere).collect();
     let mut warnings = Vec::new();
     for (toolset, entries) in &config.toolsets {
         for (position, entry) in entries.iter().enumerate() {

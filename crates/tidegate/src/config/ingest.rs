@@ -108,7 +108,7 @@ pub(super) fn add_tools(
     state.entries(|entries| register_ingest_maintenance(entries, folders, options, built_in))
 }
 
-pub(super) fn has_engine(entry: &DatabaseConfig) -> bool {
+fn has_engine(entry: &DatabaseConfig) -> bool {
     entry.postgres.is_some() || entry.sqlite.is_some()
 }
 

@@ -1,6 +1,6 @@
 //! The names of tables that take rows, without opening a database.
 
-use super::ingest::has_engine;
+use super::ingest::ingest_folder;
 use super::types::Config;
 
 /// A database that takes rows, and its tables as far as the configuration names them.
@@ -15,7 +15,7 @@ pub(crate) struct IngestNames<'a> {
 pub(crate) fn ingest_names(config: &Config) -> Vec<IngestNames<'_>> {
     let named = config.databases.iter().filter_map(|entry| {
         let ingest = entry.ingest.clone()?;
-        let is_folder = !has_engine(entry);
+        let is_folder = ingest_folder(entry).is_some();
         let tables = if is_folder { entry.tables.keys().cloned().collect() } else { ingest.into_vec() };
         Some(IngestNames { database: &entry.name, tables, is_folder })
     });

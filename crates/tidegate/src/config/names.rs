@@ -35,27 +35,28 @@ fn build_toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
 }
 
 /// Checks the names of declared entries against each other, against `built_in`, the entries that the node has without
-/// them, and against those of the tools for rows, as far as they are `allowed`.
-pub(super) fn check_duplicates(
-    config: &Config,
-    built_in: &SnapshotBuilder,
-    allowed: &AllowedNames,
-    problems: &Problems,
-) {
+/// them, and against those of the tools for rows.
+pub(super) fn check_duplicates(config: &Config, built_in: &SnapshotBuilder, problems: &Problems) {
     for (index, tool) in config.tools.iter().enumerate().filter(|(_, tool)| !is_tool_name(&tool.name)) {
         let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", tool.name);
         problems.add(format_args!("tools[{index}].name"), message);
     }
     let (tools, prompts) =
         (config.tools.iter().map(|tool| &tool.name), config.prompts.iter().map(|prompt| &prompt.name));
-    let row_tools: Vec<&str> = row_tools(config).filter(|name| allowed.includes(name)).collect();
+    let row_tools: Vec<&str> = row_tools(config).collect();
     check_unique("tools", "name", tools, |name| built_in.has_tool(name) || row_tools.contains(&name), problems);
     check_unique("prompts", "name", prompts, |name| built_in.has_prompt(name), problems);
     check_unique("resources", "uri", config.resources.iter().map(|resource| &resource.uri), |_| false, problems);
 }
 
+/// The built-in entries that a server with this configuration may have.
+pub(super) fn allowed_built_in(config: &Config) -> AllowedNames {
+    config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()))
+}
+
 /// The tools for rows of a server with this configuration. Commands that write no rows lack these tools.
-fn row_tools(config: &Config) -> impl Iterator<Item = &'static str> {
+pub(super) fn row_tools(config: &Config) -> impl Iterator<Item = &'static str> {
+    let allowed = allowed_built_in(config);
     let (tables, receivers) = (ingest_names(config), &config.receivers);
     let groups: [(bool, &[&str]); 5] = [
         (!tables.is_empty(), &TABLE_TOOLS),
@@ -64,7 +65,8 @@ fn row_tools(config: &Config) -> impl Iterator<Item = &'static str> {
         (receivers.prometheus.is_some(), &["receive_prometheus"]),
         (receivers.bulk.is_some(), &["receive_bulk"]),
     ];
-    groups.into_iter().filter(|(exists, _)| *exists).flat_map(|(_, names)| names.iter().copied())
+    let names = groups.into_iter().filter(|(exists, _)| *exists).flat_map(|(_, names)| names.iter().copied());
+    names.filter(move |name| allowed.includes(name))
 }
 
 fn check_unique<'a>(

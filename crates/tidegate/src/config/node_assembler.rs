@@ -12,7 +12,7 @@ use crate::node_tables::NodeTables;
 use crate::options::LimitOptions;
 use parking_lot::Mutex;
 use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
-use tidegate_core::{AllowedNames, Authenticator as _, Grants, Principal};
+use tidegate_core::{Authenticator as _, Grants, Principal};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
@@ -260,8 +260,7 @@ impl NodeAssembler {
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport::new(config, &databases, read_only);
         inspect(&open, &previous, &problems, &mut report).await;
-        let built_in =
-            config.built_in.as_ref().map_or(AllowedNames::Everything, |names| AllowedNames::matching(names.clone()));
+        let built_in = names::allowed_built_in(config);
         problems.warn(config_warnings::find_warnings(loaded, &built_in, &databases));
         let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &problems);
@@ -296,7 +295,7 @@ impl NodeAssembler {
         state = ingest::add_tools(state, config, caller_targets, kept_up, (tenancy.clone(), memory), &built_in);
         state = receivers.add_tools(state, tenancy, memory, &built_in);
         state = state.entries(|entries| {
-            names::check_duplicates(config, &entries, &built_in, &problems);
+            names::check_duplicates(config, &entries, &problems);
             entries
         });
         state = names::add_toolsets(state, config, &problems);

@@ -130,6 +130,15 @@ fn the_configuration_and_the_paths_of_the_line_are_read() {
 }
 
 #[test]
+fn tables_of_a_network_are_completed() {
+    let node = "{name: oslo, url: 'grpc://127.0.0.1:1'}";
+    let configured = ConfiguredFolder::new(&format!(
+        "databases: [{{name: sites, network: {{nodes: [{node}]}}, ingest: [readings, alarms]}}]\n"
+    ));
+    check(&configured, "tidegate import rows.csv --to sites.", &["sites.alarms", "sites.readings"]);
+}
+
+#[test]
 fn a_line_with_an_error_has_no_values() {
     let configured = ConfiguredFolder::new("databases: [{name: shop, fi");
     check(&configured, "tidegate query SELECT --database ", &[]);

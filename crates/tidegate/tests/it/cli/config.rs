@@ -375,6 +375,29 @@ tools: [{name: mine, description: M, sql: SELECT 1 AS one}]
 }
 
 #[test]
+fn toolsets_name_the_tools_for_rows_of_the_server() {
+    let names = "[append_rows, ingest_status, receive_otlp, receive_prometheus, receive_bulk, recieve_bulk]";
+    let configured = ConfiguredFolder::new(&format!(
+        "databases: [{{name: plant, ingest: ./plant}}]
+receivers: {{otlp: plant, prometheus: plant, bulk: plant}}
+toolsets: {{senders: {names}}}
+"
+    ));
+    let unmatched = || -> Vec<String> {
+        let ran = configured.run(&["config", "check", "--log", "error"]);
+        let warnings = ran.lines().into_iter().filter_map(|line| line.strip_prefix("warning: toolsets."));
+        warnings.filter_map(|line| Some(line.split_once(" matches no ")?.0.to_owned())).collect()
+    };
+    assert_eq!(unmatched(), ["senders[5]: \"recieve_bulk\""]);
+    let text = std::fs::read_to_string(configured.folder().join("tidegate.yaml")).unwrap();
+    configured.write(&format!("{text}built_in: ['receive_*']\n"));
+    assert_eq!(
+        unmatched(),
+        ["senders[0]: \"append_rows\"", "senders[1]: \"ingest_status\"", "senders[5]: \"recieve_bulk\""]
+    );
+}
+
+#[test]
 fn empty_configuration_is_a_warning() {
     for text in ["", "# databases: []\n", "{}"] {
         let configured = ConfiguredFolder::new(text);
