@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, Date32Array, Int32Array, RecordBatch, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray,
 };
 use insta::assert_snapshot;
 
@@ -182,5 +183,27 @@ async fn files_with_times_of_several_units_keep_their_rows() {
         ("t = timestamp '1970-01-01'", "1"),
     ] {
         assert_eq!(node.rows(&format!("SELECT id FROM x WHERE {condition} ORDER BY id")).await, ids, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn times_beyond_the_unit_of_their_table_are_refused() {
+    let folder = Folder::new();
+    let late: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![i64::MAX / 100]));
+    let cases: [(&str, ArrayRef, &str); 2] = [
+        ("micros", Arc::new(TimestampMicrosecondArray::from(vec![400])), "has a time beyond 64 bits of its unit"),
+        (
+            "nanos",
+            Arc::new(TimestampNanosecondArray::from(vec![400])),
+            "has times with nanoseconds, and others outside of the years 1677 to 2262",
+        ),
+    ];
+    for (table, finer, refusal) in cases {
+        for (file, t) in [("1", &late), ("2", &finer)] {
+            let batch = RecordBatch::try_from_iter([("t", t.clone())]).unwrap();
+            write_parquet(&folder.join(&format!("{table}/{file}.parquet")), &batch, 1);
+        }
+        let refused = folder.database().refusal(&format!("SELECT t FROM {table}")).await;
+        assert!(refused.contains(&format!("column \"t\" of the table {table:?} {refusal}")), "{refused}");
     }
 }

@@ -244,12 +244,18 @@ fn to_values(bytes: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ValueEr
                 let times: ArrayRef = Arc::new(times(bytes, *unit)?);
                 cast(&times, data_type)?
             }
-            // A time beyond the range of its unit is an error.
-            (None, DataType::Timestamp(..)) => {
-                cast_with_options(bytes, data_type, &CastOptions { safe: false, ..CastOptions::default() })?
-            }
+            (None, DataType::Timestamp(..)) => to_finer_unit(bytes, data_type)?,
             _ => leaf_as_text(bytes, data_type)?,
         })
+    })
+}
+
+/// Times of a coarser unit as values of `data_type`, whose unit has room for fewer years.
+fn to_finer_unit(times: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ValueError> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(times, data_type, &options).map_err(|error| match error {
+        ArrowError::ArithmeticOverflow(_) | ArrowError::CastError(_) => ValueError::TimeRange,
+        error => ValueError::Arrow(error),
     })
 }
 
