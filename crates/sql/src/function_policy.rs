@@ -224,7 +224,7 @@ const REFUSED_TABLES: RefusalRules = &[
         ],
         SHOWS_PASSWORDS,
     ),
-    (&["pg_largeobject"], SHOWS_RAW_STORAGE),
+    (&["pg_largeobject", "pg_toast_*"], SHOWS_RAW_STORAGE),
     (
         &[
             "pg_aios", "pg_backend_memory_contexts", "pg_config", "pg_file_settings", "pg_ident_file_mappings",

@@ -800,6 +800,9 @@ SELECT subconninfo FROM pg_subscription
 -- refused: large objects as they are stored
 SELECT data FROM pg_largeobject
 
+-- refused: long values as they are stored
+SELECT chunk_data FROM pg_toast.pg_toast_1255
+
 -- refused: the rules of access
 SELECT * FROM pg_hba_file_rules
 
