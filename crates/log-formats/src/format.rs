@@ -56,6 +56,8 @@ pub(crate) struct LogFormatProperties {
     /// Pairs of columns that contain the same values, or parts of them, which masks need; those of a pattern are in the
     /// pattern.
     pub(crate) overlapping_columns: &'static [(&'static str, &'static str)],
+    /// Columns in whose text a program repeats the values of others, each with those others. Masks need them, too.
+    pub(crate) repeating_columns: &'static [(&'static str, &'static [&'static str])],
     /// Whether entries have members beside the fixed columns.
     pub(crate) has_members: bool,
     /// Whether lines that do not begin an entry continue the one before, even without the form of a stack trace.
@@ -64,7 +66,14 @@ pub(crate) struct LogFormatProperties {
 
 impl LogFormatProperties {
     const fn new(names: &'static [&'static str], columns: &'static [FixedColumn]) -> Self {
-        Self { names, columns, overlapping_columns: &[], has_members: true, joins_other_lines: false }
+        Self {
+            names,
+            columns,
+            overlapping_columns: &[],
+            repeating_columns: &[],
+            has_members: true,
+            joins_other_lines: false,
+        }
     }
 }
 
@@ -123,9 +132,11 @@ impl LogFormat {
             },
             Self::Combined => LogFormatProperties {
                 overlapping_columns: access::OVERLAPPING_COLUMNS,
+                repeating_columns: access::REPEATING_COLUMNS,
                 ..LogFormatProperties::new(&["combined", "nginx", "apache", "vhost_combined"], access::COMBINED_COLUMNS)
             },
             Self::NginxError => LogFormatProperties {
+                repeating_columns: nginx_error::REPEATING_COLUMNS,
                 joins_other_lines: true,
                 ..LogFormatProperties::new(&["nginx_error"], nginx_error::COLUMNS)
             },
@@ -136,6 +147,7 @@ impl LogFormat {
             },
             Self::Haproxy => LogFormatProperties {
                 overlapping_columns: haproxy::OVERLAPPING_COLUMNS,
+                repeating_columns: haproxy::REPEATING_COLUMNS,
                 ..LogFormatProperties::new(&["haproxy"], haproxy::COLUMNS)
             },
             Self::Cri => LogFormatProperties {
@@ -158,13 +170,16 @@ impl LogFormat {
             Self::Json => LogFormatProperties::new(&["json", "jsonl", "ndjson"], &[]),
             Self::PostgresCsv => LogFormatProperties {
                 overlapping_columns: postgres::CSV_OVERLAPPING_COLUMNS,
+                repeating_columns: postgres::CSV_REPEATING_COLUMNS,
                 ..LogFormatProperties::new(&["csvlog", "postgres_csv"], postgres::CSV_COLUMNS)
             },
             Self::PostgresJson => LogFormatProperties {
                 overlapping_columns: postgres::JSON_OVERLAPPING_COLUMNS,
+                repeating_columns: postgres::JSON_REPEATING_COLUMNS,
                 ..LogFormatProperties::new(&["jsonlog", "postgres_json"], postgres::JSON_COLUMNS)
             },
             Self::PostgresText => LogFormatProperties {
+                repeating_columns: postgres::TEXT_REPEATING_COLUMNS,
                 has_members: false,
                 joins_other_lines: true,
                 ..LogFormatProperties::new(&["postgresql", "postgres", "stderr"], postgres::TEXT_COLUMNS)
@@ -188,6 +203,19 @@ mod tests {
             assert_eq!(LogFormat::from_name(name).expect("a format").name(), name);
         }
         assert_eq!(LogFormat::from_name(" NDJSON").expect("an alias").name(), "json");
+    }
+
+    #[test]
+    fn masks_name_columns_of_the_format() {
+        for format in LogFormat::iter() {
+            let LogFormatProperties { columns, overlapping_columns, repeating_columns, .. } = format.properties();
+            let overlapping = overlapping_columns.iter().flat_map(|(one, other)| [*one, *other]);
+            let repeating =
+                repeating_columns.iter().flat_map(|(column, others)| others.iter().chain([column]).copied());
+            for name in overlapping.chain(repeating) {
+                assert!(columns.iter().any(|(column, _, _)| *column == name), "{}: {name}", format.name());
+            }
+        }
     }
 
     #[test]

@@ -176,10 +176,14 @@ impl EntrySchema {
             let members = self.member_columns.values();
             members.map(move |member| (other_fields, *member))
         });
+        let repeating = self.format.properties().repeating_columns.iter();
+        let repeats = repeating.flat_map(|(column, others)| others.iter().map(move |other| (*column, *other)));
+        let of_repeats =
+            repeats.filter_map(|(column, other)| Some((self.column_index(column)?, self.column_index(other)?)));
         let overlaps = self.overlapping_columns();
         let of_overlaps = overlaps.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
         let mut revealed = vec![Vec::new(); self.columns.len()];
-        for (column, other) in of_text.chain(of_other_fields).chain(of_overlaps) {
+        for (column, other) in of_text.chain(of_other_fields).chain(of_repeats).chain(of_overlaps) {
             if let Some(others) = revealed.get_mut(column) {
                 others.push(other);
             }

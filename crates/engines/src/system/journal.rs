@@ -142,13 +142,22 @@ impl LiveTable for JournalTable {
         columns.map(|(column, _)| column.name.clone().into_owned()).collect()
     }
 
-    /// The column with all fields has those that are columns of their own.
+    /// The column with all fields has those that are columns of their own, and some fields repeat others.
     fn revealed_columns(&self) -> Vec<Vec<usize>> {
-        let is_field = |(_, source): &(usize, &ColumnSource)| matches!(source, ColumnSource::Field(_));
-        let fields: Vec<usize> =
-            self.sources.iter().enumerate().filter(is_field).map(|(position, _)| position).collect();
+        let positions = |is_revealed: &dyn Fn(&str) -> bool| -> Vec<usize> {
+            let fields = self.sources.iter().enumerate().filter_map(|(position, source)| match source {
+                ColumnSource::Field(field) => Some((position, field)),
+                _ => None,
+            });
+            fields.filter(|(_, field)| is_revealed(field)).map(|(position, _)| position).collect()
+        };
         let revealed_by = |source: &ColumnSource| match source {
-            ColumnSource::AllFields => fields.clone(),
+            ColumnSource::AllFields => positions(&|_| true),
+            ColumnSource::Field(field) => {
+                let repeated = REPEATING_FIELDS.iter().filter(|(repeating, _)| repeating == field);
+                let repeated: Vec<&str> = repeated.flat_map(|(_, others)| others.iter().copied()).collect();
+                positions(&|other| repeated.contains(&other))
+            }
             _ => Vec::new(),
         };
         self.sources.iter().map(revealed_by).collect()
@@ -350,6 +359,20 @@ const FIELD_COLUMNS: [(&str, &str, SystemColumnType, &str); 14] = [
     ("message_id", "MESSAGE_ID", SystemColumnType::Text, "Id of the kind of message"),
     ("hostname", "_HOSTNAME", SystemColumnType::Text, "Name of the machine"),
     ("boot_id", "_BOOT_ID", SystemColumnType::Text, "Id of the boot"),
+];
+/// Fields that contain the values of others, each with those others.
+///
+/// [systemd.journal-fields](https://www.freedesktop.org/software/systemd/man/latest/systemd.journal-fields.html)
+const REPEATING_FIELDS: [(&str, &[&str]); 6] = [
+    ("SYSLOG_RAW", &["MESSAGE", "PRIORITY", "SYSLOG_FACILITY", "SYSLOG_IDENTIFIER", "SYSLOG_PID", "_PID"]),
+    ("SYSLOG_PID", &["_PID"]),
+    ("_PID", &["SYSLOG_PID"]),
+    ("_CMDLINE", &["_EXE", "_COMM"]),
+    ("_EXE", &["_COMM"]),
+    (
+        "_SYSTEMD_CGROUP",
+        &["_SYSTEMD_UNIT", "_SYSTEMD_USER_UNIT", "_SYSTEMD_SLICE", "_SYSTEMD_SESSION", "_SYSTEMD_OWNER_UID", "_UID"],
+    ),
 ];
 const TIME: &str = "time";
 const SOURCE_TIME: &str = "source_time";

@@ -32,6 +32,9 @@ pub(crate) const COMMON_COLUMNS: &[FixedColumn] = COMBINED_COLUMNS.split_at(REFE
 pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] =
     &[("request", "method"), ("request", "path"), ("request", "protocol"), ("forwarded_for", "remote_addr")];
 
+/// A page often refers to another one of its host.
+pub(crate) const REPEATING_COLUMNS: &[(&str, &[&str])] = &[("referer", &["virtual_host"])];
+
 pub(crate) fn parse(
     line: &str,
     is_combined: bool,

@@ -24,6 +24,17 @@ declare_columns! {
 
 /// The names that nginx writes after a message of HTTP. Those of mail and of streams become members.
 const SUBJECTS: [&str; 7] = ["client", "server", "request", "subrequest", "upstream", "host", "referrer"];
+/// A message has the file of a path, or the address of a client that left: `open() "/srv/hidden" failed`. An upstream has
+/// the path of its request.
+pub(crate) const REPEATING_COLUMNS: &[(&str, &[&str])] = &[
+    ("message", &SUBJECTS),
+    ("subrequest", &["request"]),
+    ("upstream", &["request", "subrequest"]),
+    ("server", &["host"]),
+    ("host", &["server"]),
+    ("referrer", &["server", "host"]),
+];
+
 /// What is about a connection begins with this.
 const CLIENT: &str = ", client: ";
 /// Longer texts before a colon are not names.

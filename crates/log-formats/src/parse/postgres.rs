@@ -47,6 +47,14 @@ pub(crate) const CSV_COLUMNS: &[FixedColumn] = &[
 pub(crate) const CSV_OVERLAPPING_COLUMNS: &[(&str, &str)] =
     &[("session_id", "process_id"), ("session_id", "session_start_time")];
 
+/// Messages have statements, and what is known of a connection: `connection authorized: user=ann database=shop`. The
+/// detail of a deadlock has statements, and the context of an error those within functions.
+pub(crate) const CSV_REPEATING_COLUMNS: &[(&str, &[&str])] = &[
+    ("message", &["user_name", "database_name", "connection_from", "application_name", "query", "internal_query"]),
+    ("detail", &["query"]),
+    ("context", &["query", "internal_query"]),
+];
+
 /// The columns of the oldest version that is read.
 const COLUMNS_MIN: usize = 23;
 /// Columns of later versions, which become members. More are not read.
@@ -221,6 +229,13 @@ pub(crate) const JSON_COLUMNS: &[FixedColumn] = &[
 /// The session ID is the start of the session and the process ID as hexadecimal numbers.
 pub(crate) const JSON_OVERLAPPING_COLUMNS: &[(&str, &str)] = &[("session_id", "pid"), ("session_id", "session_start")];
 
+/// As in `csvlog`.
+pub(crate) const JSON_REPEATING_COLUMNS: &[(&str, &[&str])] = &[
+    ("message", &["user", "dbname", "remote_host", "remote_port", "application_name", "statement", "internal_query"]),
+    ("detail", &["statement"]),
+    ("context", &["statement", "internal_query"]),
+];
+
 pub(crate) fn parse_json(line: &str, times: &mut TimeResolver, fields: &mut EntryFields) -> Result<(), Misfit> {
     let mut json = JsonText::new(line);
     json.skip_blanks();
@@ -282,6 +297,13 @@ declare_columns! {
     _ "location" Text Field,
     _ "backtrace" Text Field,
 }
+
+/// As in `csvlog`.
+pub(crate) const TEXT_REPEATING_COLUMNS: &[(&str, &[&str])] = &[
+    ("message", &["user_name", "database_name", "query", "internal_query"]),
+    ("detail", &["query"]),
+    ("context", &["query", "internal_query"]),
+];
 
 /// The labels of further lines of an entry, and their columns.
 const FURTHER_LABELS: [(&str, usize); 7] =

@@ -48,6 +48,22 @@ async fn a_mask_covers_columns_with_the_same_value() {
     assert_eq!(of_request.rows(FIRST_ENTRY).await, "null|null|null|null");
 }
 
+/// The message of nginx has the file of the path, and the upstream has the path itself.
+#[tokio::test]
+async fn a_mask_covers_texts_that_repeat_the_value() {
+    let line = "2024/03/01 12:00:00 [error] 12#12: *5 open() \"/srv/hidden\" failed (2: No such file or directory), \
+                client: 10.1.2.3, server: example.org, request: \"GET /hidden HTTP/1.1\", upstream: \
+                \"http://127.0.0.1:81/hidden\", host: \"example.org\"\n";
+    let folder = Folder::with(&[("error.log", &line.repeat(9))]);
+    for (column, hidden, visible) in [("request", "hidden", "10.1.2.3"), ("server", "example.org", "/hidden")] {
+        for mask in [Mask::Null, Mask::Deny] {
+            let limited = open(&folder, "error", &[(column, mask)]);
+            let rows = limited.rows("SELECT * FROM error").await;
+            assert!(!rows.contains(hidden) && rows.contains(visible), "{column}, {mask:?}: {rows}");
+        }
+    }
+}
+
 /// Members whose values do not have the type of their column are in `other_fields`.
 #[tokio::test]
 async fn a_mask_of_a_member_covers_other_fields() {

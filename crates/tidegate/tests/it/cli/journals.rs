@@ -193,12 +193,16 @@ fn all_log_tools_answer_over_a_journal() {
 fn a_mask_covers_the_column_with_all_fields() {
     let configured = folder();
     configured.write(
-        "databases: [{name: machine, journal: journal, policies: [{table: entries, columns: {identifier: hash}}]}]\n",
+        "databases:
+  - {name: machine, journal: journal, policies: [{table: entries, columns: {identifier: hash, command: hash}}]}
+",
     );
     let ran = configured.run(&["config", "check"]);
     let text = format!("{}{}", ran.stdout, ran.stderr);
-    let expected = "policies[0].columns.identifier: also masks fields of the table entries, from which";
-    assert!(ran.code == Some(0) && text.contains(expected), "{text}");
+    for (column, covered) in [("identifier", "fields"), ("command", "command_line, executable, fields")] {
+        let expected = format!("policies[0].columns.{column}: also masks {covered} of the table entries, from which");
+        assert!(ran.code == Some(0) && text.contains(&expected), "{text}");
+    }
     let sql = "sql=SELECT count(fields) AS fields, count(identifier) > 0 AS has_names FROM entries";
     assert_eq!(call(&configured, &["sql", sql]), json!([{"fields": 0, "has_names": true}]));
     // The index has the values, and the caller sees hashes.
