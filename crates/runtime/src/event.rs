@@ -471,7 +471,7 @@ fn with_database(mut message: Value, job: &Job, database: &str) -> Value {
 
 /// The maximum number of messages that wait; further ones are left out and counted.
 const WAITING_MESSAGES_MAX: usize = 64;
-/// The maximum number of messages of a call.
+/// The maximum number of messages of a call, with those about messages that were left out. The last one is of these.
 const MESSAGES_MAX: usize = 1_000;
 
 /// A bounded queue. Events must not wait for a slow client.
@@ -486,7 +486,9 @@ pub(crate) struct ClientLog {
 #[derive(Debug, Default)]
 struct MessageQueue {
     waiting: VecDeque<ReplyNotification>,
+    /// The messages that wait or were sent.
     count: usize,
+    /// The messages that were left out and that no message has counted.
     left_out: usize,
 }
 
@@ -505,7 +507,7 @@ impl ClientLog {
 
     fn push(&self, message: ReplyNotification) {
         let mut queue = self.queue.lock();
-        if queue.waiting.len() >= WAITING_MESSAGES_MAX || queue.count >= MESSAGES_MAX {
+        if queue.waiting.len() >= WAITING_MESSAGES_MAX || queue.count + 1 >= MESSAGES_MAX {
             queue.left_out += 1;
         } else {
             queue.count += 1;
@@ -522,10 +524,15 @@ impl ClientLog {
             return Some(message);
         }
         let left_out = std::mem::take(&mut queue.left_out);
-        (left_out > 0).then(|| {
-            let data = json!({"message": "log messages were left out", "count": left_out});
-            ReplyNotification::Log { level: LogLevel::Warning, logger: Some("call".to_owned()), data }
-        })
+        if left_out == 0 || queue.count >= MESSAGES_MAX {
+            return None;
+        }
+        queue.count += 1;
+        let data = match queue.count < MESSAGES_MAX {
+            true => json!({"message": "log messages were left out", "count": left_out}),
+            false => json!({"message": "all further log messages are left out", "count_max": MESSAGES_MAX}),
+        };
+        Some(ReplyNotification::Log { level: LogLevel::Warning, logger: Some(CALL.to_owned()), data })
     }
 
     /// Resolves when a message was added. Cancel-safe.
@@ -550,5 +557,18 @@ mod tests {
         let Some(ReplyNotification::Log { data, .. }) = log.pop() else { panic!("the count is missing") };
         assert_eq!(data["count"], 3);
         assert_eq!(log.pop(), None);
+    }
+
+    #[test]
+    fn the_last_message_of_a_call_is_that_no_more_follow() {
+        let log = ClientLog::default();
+        let mut sent = Vec::new();
+        for number in 0..2 * MESSAGES_MAX {
+            log.push(ReplyNotification::Log { level: LogLevel::Info, logger: None, data: json!(number) });
+            sent.extend(log.pop());
+        }
+        assert_eq!((sent.len(), log.pop()), (MESSAGES_MAX, None));
+        let Some(ReplyNotification::Log { data, .. }) = sent.last() else { panic!("no message") };
+        assert_eq!(data["message"], "all further log messages are left out");
     }
 }
