@@ -103,7 +103,7 @@ impl NodeTables {
                 .with_unit("seconds")
                 .good_filter(),
             count("rows", "The rows so far."),
-            count("bytes", "The bytes of text so far.").with_unit("bytes"),
+            count("bytes", "The bytes of the answer, and of the body of the request, so far.").with_unit("bytes"),
             text("result", "The URI of its stored result."),
         ];
         let jobs = self.jobs.clone();
