@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Access, Acl, ContentRole, Error, Format, IpNetwork, TransportKind, is_scope};
+use tidegate_core::{Access, Acl, Budget, ContentRole, Error, Format, IpNetwork, TransportKind, is_scope};
 use tidegate_query::{AnswerMode, Delivery};
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
@@ -23,7 +23,13 @@ use super::types::{
     MessageConfig, MessageRole, PromptConfig, ResourceConfig, ToolConfig,
 };
 
-pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredTool<DeclaredSql>, Vec<ConfigProblem>> {
+/// The declaration of the tool `entry` at `path` that runs a statement. `inline` limits its answers, as those of all tools,
+/// where it has no limits of its own.
+pub(super) fn build_sql_tool(
+    entry: &ToolConfig,
+    path: &str,
+    inline: Budget,
+) -> Result<DeclaredTool<DeclaredSql>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     if entry.sql.is_none() {
         problems.add("", "sql is missing: the statement that the tool runs (or insert_into, or http)");
@@ -33,7 +39,7 @@ pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredT
         sql: entry.sql.clone().unwrap_or_default(),
         transaction: transaction(entry),
     };
-    let tool = build_tool(entry, action, &problems);
+    let tool = build_tool(entry, action, inline, &problems);
     problems.checked(tool)
 }
 
@@ -41,6 +47,7 @@ pub(super) fn build_sql_tool(entry: &ToolConfig, path: &str) -> Result<DeclaredT
 pub(super) fn build_insert_tool(
     entry: &ToolConfig,
     path: &str,
+    inline: Budget,
 ) -> Result<DeclaredTool<DeclaredInsert>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     if entry.sql.is_some() || entry.database.is_some() || entry.http.is_some() {
@@ -49,7 +56,7 @@ pub(super) fn build_insert_tool(
     if entry.cache.is_some() {
         problems.add("cache", "has no effect on a tool that writes; remove it");
     }
-    let tool = build_tool(entry, DeclaredInsert, &problems);
+    let tool = build_tool(entry, DeclaredInsert, inline, &problems);
     problems.checked(tool)
 }
 
@@ -59,6 +66,7 @@ pub(super) fn build_http_tool(
     http: &HttpRequestConfig,
     path: &str,
     loaded: &LoadedConfig,
+    inline: Budget,
 ) -> Result<DeclaredTool<HttpDefinition>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     if entry.sql.is_some() || entry.database.is_some() {
@@ -76,11 +84,11 @@ pub(super) fn build_http_tool(
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
     };
-    let tool = build_tool(entry, request, &problems);
+    let tool = build_tool(entry, request, inline, &problems);
     problems.checked(tool)
 }
 
-fn build_tool<A>(entry: &ToolConfig, action: A, problems: &Problems) -> DeclaredTool<A> {
+fn build_tool<A>(entry: &ToolConfig, action: A, inline: Budget, problems: &Problems) -> DeclaredTool<A> {
     DeclaredTool {
         name: entry.name.clone(),
         title: entry.title.clone(),
@@ -91,7 +99,7 @@ fn build_tool<A>(entry: &ToolConfig, action: A, problems: &Problems) -> Declared
         output: build_output(entry, problems),
         confirm: entry.confirm.as_deref().and_then(|text| parse_template(text, "confirm", problems)),
         access: parse_access(&entry.access, &entry.scopes, &entry.from, problems),
-        limits: to_tool_limits(&entry.limits),
+        limits: to_tool_limits(&entry.limits, inline),
         cache: entry.cache.map(cache),
     }
 }
@@ -122,6 +130,7 @@ pub(super) fn build_resource(
     entry: &ResourceConfig,
     path: &str,
     folder: &Path,
+    inline: Budget,
 ) -> Result<DeclaredResource, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     let inputs = build_inputs(&entry.input, &problems);
@@ -148,7 +157,7 @@ pub(super) fn build_resource(
         mime_type: entry.mime_type.clone(),
         source,
         access,
-        limits: to_call_limits(entry.limits),
+        limits: to_call_limits(entry.limits, inline),
         cache: entry.cache.map(cache),
     })
 }

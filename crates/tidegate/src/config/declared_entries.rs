@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use tidegate_core::{CallLimits, Limits};
+use tidegate_core::{Budget, CallLimits, Limits};
 use tidegate_query::NodeMemory;
 use tidegate_tools::IngestToolOptions;
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
@@ -27,16 +27,17 @@ pub(super) async fn add_declared_entries(
     problems: &Problems,
 ) -> NodeState {
     let config = &loaded.config;
-    let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
-    state = add_sql_tools(state, config, inline, problems).await;
-    state = add_insert_tools(state, config, memory, open, problems).await;
-    state = add_http_tools(state, loaded, problems);
-    state = add_resources(state, loaded, problems).await;
+    state = add_sql_tools(state, config, limits, problems).await;
+    state = add_insert_tools(state, config, (memory, limits.inline), open, problems).await;
+    state = add_http_tools(state, loaded, limits.inline, problems);
+    state = add_resources(state, loaded, limits.inline, problems).await;
     add_prompts(state, config, problems)
 }
 
 /// Adds the declared tools with SQL. Several statements are prepared concurrently.
-async fn add_sql_tools(mut state: NodeState, config: &Config, limits: CallLimits, problems: &Problems) -> NodeState {
+async fn add_sql_tools(mut state: NodeState, config: &Config, limits: Limits, problems: &Problems) -> NodeState {
+    let inline = limits.inline;
+    let limits = CallLimits { timeout: Some(limits.timeout), inline: Some(inline), ..CallLimits::default() };
     let view = state.view().clone();
     let sql_tools =
         config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none() && entry.insert_into.is_none());
@@ -44,7 +45,7 @@ async fn add_sql_tools(mut state: NodeState, config: &Config, limits: CallLimits
         .map(|(index, entry)| {
             let (view, path) = (&view, format!("tools[{index}]"));
             async move {
-                let tool = declarations::build_sql_tool(entry, &path)?;
+                let tool = declarations::build_sql_tool(entry, &path, inline)?;
                 tool.prepare(view, limits).await.map_err(nest_problems(&path))
             }
         })
@@ -63,14 +64,14 @@ async fn add_sql_tools(mut state: NodeState, config: &Config, limits: CallLimits
 async fn add_insert_tools(
     mut state: NodeState,
     config: &Config,
-    memory: &Arc<NodeMemory>,
+    (memory, inline): (&Arc<NodeMemory>, Budget),
     open: &OpenDatabases,
     problems: &Problems,
 ) -> NodeState {
     for (index, entry) in config.tools.iter().enumerate() {
         let (Some(name), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
         let at_name = |message| vec![ConfigProblem::new(format!("{path}.insert_into"), message)];
-        let tool = problems.accept(declarations::build_insert_tool(entry, &path));
+        let tool = problems.accept(declarations::build_insert_tool(entry, &path, inline));
         let table = problems.accept(NamedTable::find(name, config, open).await.map_err(at_name));
         let (Some(tool), Some(NamedTable { target, name, known })) = (tool, table) else { continue };
         let tenancy = state.view().databases.tenancy().clone();
@@ -87,7 +88,7 @@ async fn add_insert_tools(
     state
 }
 
-fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &Problems) -> NodeState {
+fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, inline: Budget, problems: &Problems) -> NodeState {
     let config = &loaded.config;
     if config.tools.iter().all(|tool| tool.http.is_none()) {
         return state;
@@ -106,7 +107,7 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &Proble
     for (index, entry) in config.tools.iter().enumerate() {
         let (Some(http), None) = (&entry.http, &entry.insert_into) else { continue };
         let path = format!("tools[{index}]");
-        let tool = declarations::build_http_tool(entry, http, &path, loaded);
+        let tool = declarations::build_http_tool(entry, http, &path, loaded, inline);
         let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));
         if let Some(tool) = problems.accept(tool) {
             state = state.entries(|entries| entries.tool(tool));
@@ -115,10 +116,10 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, problems: &Proble
     state
 }
 
-async fn add_resources(mut state: NodeState, loaded: &LoadedConfig, problems: &Problems) -> NodeState {
+async fn add_resources(mut state: NodeState, loaded: &LoadedConfig, inline: Budget, problems: &Problems) -> NodeState {
     for (index, entry) in loaded.config.resources.iter().enumerate() {
         let path = format!("resources[{index}]");
-        let resource = match declarations::build_resource(entry, &path, loaded.folder()) {
+        let resource = match declarations::build_resource(entry, &path, loaded.folder(), inline) {
             Ok(resource) => resource.prepare(state.view()).await.map_err(nest_problems(&path)),
             Err(problems) => Err(problems),
         };

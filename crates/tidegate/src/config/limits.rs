@@ -97,27 +97,29 @@ pub(super) fn to_level_limits(entry: &LevelLimitsConfig) -> LevelLimits {
     }
 }
 
-pub(super) fn to_tool_limits(entry: &ToolLimitsConfig) -> CallLimits {
+/// As [`to_call_limits`], with the limits of all callers of the tool.
+pub(super) fn to_tool_limits(entry: &ToolLimitsConfig, inline: Budget) -> CallLimits {
     CallLimits {
         all_callers: to_level_limits(&entry.shared_limits()),
         batch_rows: entry.batch_rows,
-        ..to_call_limits(entry.per_call_limits())
+        ..to_call_limits(entry.per_call_limits(), inline)
     }
 }
 
-pub(super) fn to_call_limits(entry: CallLimitsConfig) -> CallLimits {
-    let inline = (entry.inline_rows.is_some() || entry.inline_bytes.is_some()).then(|| Budget {
-        rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
-        bytes: entry.inline_bytes.map_or(Limits::default().inline.bytes, |bound| bound.0.limit()),
-    });
-    // A missing limit of an inline answer has a default; a body has none.
+/// The limits of a declared entry. `inline` has those of the node, which apply to the answer where `entry` has none.
+pub(super) fn to_call_limits(entry: CallLimitsConfig, inline: Budget) -> CallLimits {
+    let inline = Budget {
+        rows: entry.inline_rows.map_or(inline.rows, |bound| bound.0.limit()),
+        bytes: entry.inline_bytes.map_or(inline.bytes, |bound| bound.0.limit()),
+    };
+    // Those of the node are for models, and a body is for programs.
     let body = Budget {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.and_then(|bound| bound.0.limit()),
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
     let task_after = entry.task_after.map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body), task_after, ..CallLimits::default() }
+    CallLimits { timeout, inline: Some(inline), body: Some(body), task_after, ..CallLimits::default() }
 }
 
 pub(super) fn check_limits(config: &Config, problems: &Problems) {

@@ -1,8 +1,9 @@
 //! Tools, resources and prompts that a configuration declares.
 
-use rmcp::model::ReadResourceRequestParams;
+use rmcp::model::{CallToolRequestParams, ReadResourceRequestParams};
 use rmcp::transport::StreamableHttpClientTransport;
 
+use super::rmcp_client::serve;
 use super::server::Server;
 use super::{ConfiguredFolder, tidegate};
 
@@ -91,6 +92,37 @@ async fn resource_variables_are_validated() {
     };
     assert_eq!(read("shop://orders/1,3").await.unwrap().trim(), "id 1 3");
     assert!(read("shop://orders/1,three").await.unwrap_err().to_string().contains("expected a whole number"));
+    client.cancel().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_that_an_entry_lacks_are_those_of_all_calls() {
+    use rmcp::ServiceExt as _;
+    let sql = "SELECT repeat('a', 100) AS text FROM orders, generate_series(1, 40) s";
+    let tools = [("by_rows", "inline_rows: 50"), ("by_bytes", "inline_bytes: 20KB")]
+        .map(|(name, limits)| format!("  - {{name: {name}, description: T, sql: \"{sql}\", limits: {{{limits}}}}}\n"));
+    let configured = ConfiguredFolder::new(&format!(
+        "databases: [{{name: shop, files: shop}}]
+limits: {{inline_rows: 30, inline_bytes: 1KB}}
+tools:
+{}resources:
+  - {{uri: 'shop://texts', name: texts, sql: \"{sql}\", limits: {{inline_rows: 50}}}}
+",
+        tools.concat()
+    ));
+    let server = serve(&configured);
+    let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
+    let rows = |text: String| text.matches(&"a".repeat(100)).count();
+    let of_tool = async |name: &'static str| {
+        let answer = client.call_tool(CallToolRequestParams::new(name)).await.unwrap();
+        let texts = answer.content.iter().filter_map(|content| content.as_text());
+        rows(texts.map(|text| text.text.as_str()).collect())
+    };
+    // 1 kB has room for nine rows.
+    assert!((1..10).contains(&of_tool("by_rows").await));
+    assert_eq!(of_tool("by_bytes").await, 30);
+    let read = client.read_resource(ReadResourceRequestParams::new("shop://texts")).await.unwrap();
+    assert!((1..10).contains(&rows(serde_json::to_string(&read.contents).unwrap())));
     client.cancel().await.unwrap();
 }
 
