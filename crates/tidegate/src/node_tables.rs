@@ -21,6 +21,8 @@ pub(crate) struct NodeTables {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) store: Option<Arc<ResultStore>>,
     pub(crate) engine: Engine,
+    /// Which callers may query the databases whose connections are shown.
+    pub(crate) tenants: DatabaseTenants,
 }
 
 /// The connections of a database.
@@ -85,9 +87,9 @@ fn count(name: &'static str, description: &'static str) -> SystemColumn {
 }
 
 impl NodeTables {
-    /// The tables. `pools` are those of the databases, which `tenants` may hide from a caller.
-    pub(crate) fn all(&self, pools: Vec<ConnectionPool>, tenants: DatabaseTenants) -> Vec<Arc<dyn LiveTable>> {
-        vec![self.jobs(), self.sessions(), pools_table(pools, tenants), self.caches()]
+    /// The tables. `pools` are those of the databases.
+    pub(crate) fn all(&self, pools: Vec<ConnectionPool>) -> Vec<Arc<dyn LiveTable>> {
+        vec![self.jobs(), self.sessions(), pools_table(pools, self.tenants.clone()), self.caches()]
     }
 
     fn jobs(&self) -> Arc<dyn LiveTable> {

@@ -1,6 +1,6 @@
 //! Warnings about a valid configuration that probably does not do what its author expects.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tidegate_core::{AllowedNames, NamePattern, misspelled_name, suggestion};
 use tidegate_query::Database;
@@ -25,13 +25,18 @@ pub(super) fn find_warnings(
     warnings
 }
 
+/// The built-in tools that read the databases of their caller. Every server has the same, so they are built once.
+static TABLE_READERS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let every_server = entries_of_every_server().build();
+    let readers = every_server.entries().filter(|entry| entry.access.reads_caller_databases);
+    readers.map(|entry| entry.name.to_owned()).collect()
+});
+
 /// Roles with built-in tools but without databases, and roles that name databases other than those in `databases`.
 fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let every_server = entries_of_every_server().build();
     for (index, (entry, role)) in config.roles.iter().zip(authentication::roles(config)).enumerate() {
-        let tools = every_server.entries().filter(|tool| tool.access.reads_caller_databases);
-        let mut tools = tools.map(|tool| tool.name).filter(|tool| built_in.includes(tool));
+        let mut tools = TABLE_READERS.iter().filter(|tool| built_in.includes(tool));
         if let Some(tool) = tools.find(|tool| role.grants.entries.includes(tool))
             && entry.databases.is_empty()
             && !databases.is_empty()

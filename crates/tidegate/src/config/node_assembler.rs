@@ -12,7 +12,7 @@ use crate::node_tables::NodeTables;
 use crate::options::LimitOptions;
 use parking_lot::Mutex;
 use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
-use tidegate_core::{Authenticator as _, Grants, Principal};
+use tidegate_core::{Authenticator as _, DatabaseTenants, Grants, Principal};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, IngestTarget};
@@ -233,6 +233,7 @@ impl NodeAssembler {
         &self,
         loaded: &LoadedConfig,
         previous: &OpenDatabases,
+        tenancy: &DatabaseTenants,
         problems: &Problems,
     ) -> (OpenDatabases, Vec<(String, String)>) {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
@@ -241,6 +242,7 @@ impl NodeAssembler {
             sessions: self.node.registry().sessions().clone(),
             store: self.node.store().cloned(),
             engine: self.engine.clone(),
+            tenants: tenancy.clone(),
         };
         let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, problems).await;
         let read_only: Vec<(String, String)> =
@@ -256,7 +258,8 @@ impl NodeAssembler {
         let config = &loaded.config;
         let problems = Problems::default();
         let previous = self.applied.lock().databases.clone();
-        let (open, read_only) = self.open_all(loaded, &previous, &problems).await;
+        let tenancy = tenancy::build_tenancy(config, &problems);
+        let (open, read_only) = self.open_all(loaded, &previous, &tenancy, &problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport::new(config, &databases, read_only);
         inspect(&open, &previous, &problems, &mut report).await;
@@ -264,7 +267,6 @@ impl NodeAssembler {
         problems.warn(config_warnings::find_warnings(loaded, &built_in, &databases));
         let has_authentication = authentication::requires_authentication(config);
         limits::check_limits(config, &problems);
-        let tenancy = tenancy::build_tenancy(config, &problems);
         let limits = limits::resolve_limits(&config.limits, &self.limit_options, self.is_server);
         let limits = if has_authentication { limits.with_default_shares() } else { limits };
         problems.warn(limits::inline_bytes_warnings(config));

@@ -11,7 +11,6 @@ use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
-use crate::config::tenancy;
 use crate::config::types::{DatabaseConfig, PolicyConfig, SystemConfig};
 use crate::node_tables::{ConnectionPool, may_query};
 use crate::system_functions::SystemFunctions;
@@ -43,8 +42,7 @@ impl ConfiguredDatabase for SystemTablesConfig {
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
-        // Its problems are reported where it is applied.
-        let tenants = tenancy::build_tenancy(&opening.loaded.config, &Problems::default());
+        let tenants = &opening.node_tables.tenants;
         let machine = MachineTable::all();
         // The others show what callers of this server do.
         let open: Vec<String> = machine.iter().map(|table| table.description().name.to_string()).collect();
@@ -52,11 +50,11 @@ impl ConfiguredDatabase for SystemTablesConfig {
         let (mut pools, mut tables) = (Vec::new(), machine);
         for (name, opened) in &opening.opened.by_name {
             if let Some(ConnectionPool::Postgres(_)) = &opened.parts.connections {
-                tables.extend(PostgresTable::all(&opened.database, &may_query(name, &tenants)));
+                tables.extend(PostgresTable::all(&opened.database, &may_query(name, tenants)));
             }
             pools.extend(opened.parts.connections.clone());
         }
-        tables.extend(opening.node_tables.all(pools, tenants));
+        tables.extend(opening.node_tables.all(pools));
         let tables = select_tables(tables, is_open, &self.system, &format!("{path}.system"))?;
         let policies = opening.row_policies(&self.policies, path)?;
         let opened = SystemDatabase::new(name, tables, self.system.sensitive.clone(), opening.engine())
