@@ -285,10 +285,20 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     settings.sql_parser.parse_float_as_decimal = true;
     // An analyzer rule of the crate `pgsql` drops the sorts on which nothing depends.
     settings.sql_parser.enable_subquery_sort_elimination = false;
+    // Each partition of a scan may keep this many bytes of the columns that its filters read.
+    settings.execution.parquet.max_predicate_cache_size = Some(PREDICATE_CACHE_BYTES);
+    // Repartitioning both sides of a join costs more than it gains on few threads. The rows of the smaller side are in
+    // memory in both cases.
+    settings.optimizer.repartition_joins = options.threads > BROADCAST_THREADS_MAX;
     // `timestamptz` is stored in UTC, and so is the time zone of the session.
     settings.execution.time_zone = Some("UTC".to_owned());
     config
 }
+
+const PREDICATE_CACHE_BYTES: usize = 8 << 20;
+
+/// Maximum number of threads with which a join has the smaller of its sides in one table for all threads.
+const BROADCAST_THREADS_MAX: usize = 4;
 
 /// Maximum number of bytes that one literal, repeated for each row of a batch, may take.
 const REPEATED_BYTES_MAX: usize = 64 << 20;

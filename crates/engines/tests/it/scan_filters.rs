@@ -1,0 +1,60 @@
+//! Filters that a scan of Parquet applies while it decodes: those of joins and of sorts with a limit, and those of the statement
+//! beside them.
+
+use crate::support::{Folder, TestNode, numbers, numbers_csv, two_thread_options, write_parquet};
+
+const ROWS: i64 = 200_000;
+
+/// `n` with ids and names in Parquet, `all_ids` with the same ids, and `few` with 100 of them.
+fn joined_tables() -> (Folder, TestNode) {
+    let few: String = (0..100).map(|id| format!("{}\n", id * 1_999)).collect();
+    let folder = Folder::with(&[("few.csv", &format!("id\n{few}"))]);
+    folder.write("all_ids.csv", numbers_csv(ROWS));
+    write_parquet(&folder.join("n.parquet"), &numbers(ROWS), 20_000);
+    let node = folder.database_with(two_thread_options());
+    (folder, node)
+}
+
+#[tokio::test]
+async fn filters_of_joins_and_sorts_change_no_row() {
+    let (_folder, node) = joined_tables();
+    let statements = [
+        "SELECT count(*), sum(n.id), min(n.name) FROM few JOIN n USING (id)",
+        "SELECT count(*), sum(n.id), min(n.name) FROM few JOIN n USING (id) WHERE n.name LIKE '%5%'",
+        "SELECT count(*), sum(n.id), min(n.name) FROM all_ids JOIN n USING (id) WHERE n.name LIKE '%5%'",
+        "SELECT count(*), sum(n.id) FROM few LEFT JOIN n USING (id) WHERE n.id % 2 = 0",
+        "SELECT count(*) FROM n WHERE id NOT IN (SELECT id FROM few)",
+        "SELECT count(*) FROM n WHERE EXISTS (SELECT FROM few WHERE few.id = n.id) OR n.id < 10",
+        "SELECT id, name FROM n WHERE id % 7 = 3 ORDER BY name DESC LIMIT 3",
+        "SELECT id, name FROM n ORDER BY id % 1000 DESC, id LIMIT 3",
+    ];
+    let mut answers = Vec::new();
+    for sql in statements {
+        // Without an equality of columns, the join has no filter; a sort without a limit has none either.
+        let rows = node.rows(sql).await;
+        let unfiltered = sql.replace(" n USING (id)", " n ON few.id = n.id + 0").replace(" LIMIT 3", " LIMIT 150000");
+        let unfiltered = unfiltered.replace("all_ids JOIN n ON few.id", "all_ids JOIN n ON all_ids.id");
+        let all_rows = node.rows(&unfiltered).await;
+        let compared: Vec<&str> = all_rows.lines().take(rows.lines().count()).collect();
+        assert_eq!(rows.lines().collect::<Vec<_>>(), compared, "{sql}");
+        answers.push(rows);
+    }
+    insta::assert_snapshot!(answers.join("\n---\n"));
+}
+
+#[tokio::test]
+async fn random_is_computed_once_for_each_row() {
+    let (_folder, node) = joined_tables();
+    let count = node.rows("SELECT count(*) FROM all_ids JOIN n USING (id) WHERE random() < 0.5").await;
+    let count: i64 = count.lines().last().unwrap().parse().unwrap();
+    // Twice would leave a quarter. 100 standard deviations lie between.
+    assert!((90_000..110_000).contains(&count), "{count}");
+}
+
+#[tokio::test]
+async fn an_error_of_a_condition_is_reported_as_without_a_join() {
+    let (_folder, node) = joined_tables();
+    let alone = node.refusal("SELECT count(*) FROM n WHERE 10 / (n.id - 5) > 0").await;
+    let joined = node.refusal("SELECT count(*) FROM all_ids JOIN n USING (id) WHERE 10 / (n.id - 5) > 0").await;
+    assert_eq!(joined, alone);
+}
