@@ -23,10 +23,10 @@ use datafusion::common::ScalarValue;
 use percent_encoding::percent_decode_str;
 
 use super::file_kind::{FileKind, NamedFormat, take_logs};
-use super::path_sandbox::PathVersion;
+use super::path_sandbox::{FolderLink, PathVersion};
 use super::recorded_tables::DeltaCandidate;
 use super::skipped_files::SkippedFiles;
-use super::walk::{DataFile, DataFolder, FolderLink};
+use super::walk::{DataFile, DataFolder};
 
 /// The partitions of a file: keys and values, the outermost first.
 pub(crate) type Partitions = Vec<(String, Option<String>)>;

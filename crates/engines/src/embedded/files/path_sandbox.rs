@@ -429,10 +429,67 @@ pub(crate) struct PathVersion {
 }
 
 impl PathVersion {
+    /// The current version of the file or folder at `path`.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let version = FileVersion::from_metadata(&fs::metadata(path)?);
+        Ok(Self { path: path.to_path_buf(), version, is_local: is_local(path) })
+    }
+
     /// Whether it still has this version. Reads only metadata.
     pub(crate) fn is_unchanged(&self) -> bool {
         std::fs::metadata(&self.path).is_ok_and(|metadata| FileVersion::from_metadata(&metadata) == self.version)
     }
+}
+
+/// A symbolic link to a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FolderLink {
+    path: PathBuf,
+    /// The real path of the folder.
+    real: PathBuf,
+    /// Whether the folder is on this machine.
+    is_local: bool,
+}
+
+impl FolderLink {
+    pub(crate) fn new(path: PathBuf, real: PathBuf) -> Self {
+        let is_local = is_local(&real);
+        Self { path, real, is_local }
+    }
+
+    /// Whether it still leads to this folder.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        fs::canonicalize(&self.path).is_ok_and(|real| real == self.real)
+    }
+}
+
+/// Maximum number of files and folders whose metadata is read on the thread of a request.
+const QUICK_CHECKS_MAX: usize = 16;
+
+/// Whether `paths` and `links` can be compared with what they are now on the thread of a request.
+pub(crate) fn is_quick<'a>(paths: impl Iterator<Item = &'a PathVersion> + Clone, links: &[FolderLink]) -> bool {
+    paths.clone().count() + links.len() <= QUICK_CHECKS_MAX
+        && paths.map(|path| path.is_local).chain(links.iter().map(|link| link.is_local)).all(|is_local| is_local)
+}
+
+/// Magic numbers of file systems on local devices and in memory (`statfs(2)`): bcachefs, Btrfs, ext2 to ext4, F2FS,
+/// overlays of containers, tmpfs, XFS, ZFS.
+#[cfg(target_os = "linux")]
+const LOCAL: [u32; 8] =
+    [0xca45_1a4e, 0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1];
+
+/// Whether the file at `path` is on a file system that is known to be local, on this machine. The metadata of files of
+/// another machine may take long to read.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_local(path: &Path) -> bool {
+    let kind = rustix::fs::statfs(path).map(|status| u32::try_from(status.f_type));
+    matches!(kind, Ok(Ok(magic)) if LOCAL.contains(&magic))
+}
+
+/// Other systems do not report it in the same way.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_local(_: &Path) -> bool {
+    false
 }
 
 /// Identifies a probed file: its version, and the beginning of a text that may grow.

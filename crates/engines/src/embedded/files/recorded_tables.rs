@@ -24,11 +24,11 @@ use tidegate_query::{Catalog, TableEntry, TableStatus, batch_bytes};
 
 use super::file_kind::Compression;
 use super::names::NameRequest;
-use super::path_sandbox::{FileVersion, FilesObjectStore, PathSandbox, PathVersion, PinnedFile, io_error_reason};
+use super::path_sandbox::{FilesObjectStore, PathSandbox, PathVersion, PinnedFile, io_error_reason};
 use super::probe::{ContentFormat, FileProfile, catch_reader_panic};
 use super::snapshot::{FileTablesSnapshot, FileWithProfile, NamedTable, ProbeResult};
 use super::table::{FileTable, RecentRows, TableFile, average, file_statistics, object_meta, version_of};
-use super::walk::{DataFile, is_local};
+use super::walk::DataFile;
 
 /// Tables whose rows a writer of this process adds.
 pub trait TableSource: Debug + Send + Sync + 'static {
@@ -346,8 +346,7 @@ pub(crate) struct DeltaLog {
 impl DeltaLog {
     fn new(log: &TableLog) -> io::Result<Self> {
         let (path, next) = log.newest_and_next_file();
-        let (version, is_local) = (FileVersion::from_metadata(&fs::metadata(&path)?), is_local(&path));
-        Ok(Self { newest: PathVersion { path, version, is_local }, next })
+        Ok(Self { newest: PathVersion::read(&path)?, next })
     }
 
     /// Whether the version is still the newest one. Reads only metadata.

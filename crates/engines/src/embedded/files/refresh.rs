@@ -27,8 +27,6 @@ use crate::embedded::engine::Engine;
 const PAUSE_PER_SCAN: u32 = 10;
 /// A scan that takes less is repeated without a pause when a statement needs it. Timers are not more exact.
 const SHORT_SCAN: Duration = Duration::from_millis(1);
-/// Maximum number of files and folders whose metadata is read on the thread of a request.
-const QUICK_CHECKS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct FileSnapshots {
@@ -167,9 +165,7 @@ impl FileSnapshots {
         snapshot: &Arc<FileTablesSnapshot>,
         tables: Vec<Arc<FileTable>>,
     ) -> Result<bool, Error> {
-        let paths = || tables.iter().flat_map(|table| &table.paths);
-        let is_quick = paths().count() <= QUICK_CHECKS_MAX && paths().all(|path| path.is_local);
-        if is_quick {
+        if snapshot.is_quick(&tables) {
             return Ok(snapshot.is_current(&tables));
         }
         let snapshot = snapshot.clone();

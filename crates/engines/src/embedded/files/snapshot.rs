@@ -12,12 +12,12 @@ use super::file_kind::NamedFormat;
 use super::layout::{CandidateOrigin, Layout, LayoutProblem, Partitions, TableCandidate};
 use super::log_table::{LogDialect, build_log_table, describe_log, is_unrecognized, suggested_options};
 use super::names::{NameRequest, assign_names, to_sql_name};
-use super::path_sandbox::{FileIdentity, FilesObjectStore, PathSandbox, PinnedFile};
+use super::path_sandbox::{FileIdentity, FilesObjectStore, FolderLink, PathSandbox, PinnedFile, is_quick};
 use super::probe::{ContentFormat, FileProfile};
 use super::skipped_files::SkippedFiles;
 use super::table::{ColumnCorrections, FileTable, ProbedFile, build_table, count_narrow_files, to_location};
 use super::table_options::{TableDeclarations, suggest_for_request};
-use super::walk::{DataFile, FileLimits, FolderLink};
+use super::walk::{DataFile, FileLimits};
 
 pub(crate) type ProbeResult = Result<Arc<FileProfile>, String>;
 
@@ -48,8 +48,12 @@ impl FileTablesSnapshot {
 
     /// Whether `tables`, which are of this snapshot, are still as they were scanned. Reads only metadata.
     pub(crate) fn is_current(&self, tables: &[Arc<FileTable>]) -> bool {
-        let leads_there = |(link, real): &FolderLink| std::fs::canonicalize(link).is_ok_and(|now| now == *real);
-        self.links.iter().all(leads_there) && tables.iter().all(|table| table.is_current())
+        self.links.iter().all(FolderLink::is_unchanged) && tables.iter().all(|table| table.is_current())
+    }
+
+    /// Whether that can be found out on the thread of a request.
+    pub(crate) fn is_quick(&self, tables: &[Arc<FileTable>]) -> bool {
+        is_quick(tables.iter().flat_map(|table| &table.paths), &self.links)
     }
 
     /// The table called `name` exactly, or else the only one whose name differs only in case, or else the one of the folder

@@ -18,7 +18,7 @@ use tidegate_core::{Error, ErrorKind};
 
 use super::file_kind::{Compression, FileKind, NamedFormat, log_table_name, parse_file_name};
 use super::layout::{Layout, LayoutProblem};
-use super::path_sandbox::{FileVersion, OpenRefusal, PathSandbox, PathVersion, io_error_reason};
+use super::path_sandbox::{FileVersion, FolderLink, OpenRefusal, PathSandbox, PathVersion, io_error_reason, is_local};
 use super::recorded_tables::{DeltaFolder, DeltaFolders, DeltaLog};
 use super::skipped_files::SkippedFiles;
 use super::table_options::TableDeclarations;
@@ -139,7 +139,8 @@ pub(super) fn scan_paths(
     layout.skipped = walker.skipped;
     let roots = paths.iter().map(FilesPath::root).zip(&real);
     let linked = roots.filter_map(|(path, real)| Some((path.to_path_buf(), real.clone()?)));
-    layout.links = linked.filter(|(path, real)| path != real).chain(walker.links).collect();
+    let linked = linked.filter(|(path, real)| path != real).map(|(path, real)| FolderLink::new(path, real));
+    layout.links = linked.chain(walker.links).collect();
     let (problems, skipped, links) = (layout.problems.clone(), layout.skipped.clone(), layout.links.clone());
     let delta = walker.delta;
     let delta_logs = delta.values().map(|folder| folder.log.clone()).collect();
@@ -220,9 +221,6 @@ pub(crate) struct DataFolder {
     pub(crate) version: Option<PathVersion>,
 }
 
-/// A symbolic link to a folder, and the real path of that folder.
-pub(crate) type FolderLink = (PathBuf, PathBuf);
-
 /// Walks over folders within the sandbox, and counts entries.
 pub(crate) struct Walker<'a> {
     sandbox: &'a PathSandbox,
@@ -288,7 +286,7 @@ impl<'a> Walker<'a> {
         self.open_folders.push(root.to_path_buf());
         let mut folder = loop {
             let (counts, links) = ((self.files_left, self.entries_left, self.skipped.clone()), self.links.len());
-            let (name, version) = (name.to_owned(), folder_version(root));
+            let (name, version) = (name.to_owned(), PathVersion::read(root).ok());
             let modified = version.as_ref().map(|folder| folder.version.modified);
             let mut folder = DataFolder { name, version, ..DataFolder::default() };
             if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
@@ -420,7 +418,7 @@ impl<'a> Walker<'a> {
                 let inner = self.walk_folder(&real, &name, &format!("{location}/"));
                 folder.folders.push(inner);
                 if file_type.is_symlink() {
-                    self.links.push((path, real));
+                    self.links.push(FolderLink::new(path, real));
                 }
             }
             return Ok(());
@@ -488,11 +486,6 @@ fn table_stem(file_name: &str, kind: FileKind) -> String {
     }
 }
 
-fn folder_version(path: &Path) -> Option<PathVersion> {
-    let version = FileVersion::from_metadata(&fs::metadata(path).ok()?);
-    Some(PathVersion { path: path.to_path_buf(), version, is_local: is_local(path) })
-}
-
 fn modified(folder: &Path) -> Option<std::time::SystemTime> {
     fs::metadata(folder).ok()?.modified().ok()
 }
@@ -539,26 +532,6 @@ impl LakeFormat {
         };
         Some(format!("{name} tables are not read; export its rows as Parquet files into a folder of their own"))
     }
-}
-
-/// Magic numbers of file systems on local devices and in memory (`statfs(2)`): bcachefs, Btrfs, ext2 to ext4, F2FS,
-/// overlays of containers, tmpfs, XFS, ZFS.
-#[cfg(target_os = "linux")]
-const LOCAL: [u32; 8] =
-    [0xca45_1a4e, 0x9123_683e, 0xef53, 0xf2f5_2010, 0x794c_7630, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1];
-
-/// Whether the file at `path` is on a file system that is known to be local, on this machine. The metadata of files of
-/// another machine may take long to read.
-#[cfg(target_os = "linux")]
-pub(crate) fn is_local(path: &Path) -> bool {
-    let kind = rustix::fs::statfs(path).map(|status| u32::try_from(status.f_type));
-    matches!(kind, Ok(Ok(magic)) if LOCAL.contains(&magic))
-}
-
-/// Other systems do not report it in the same way.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn is_local(_: &Path) -> bool {
-    false
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
