@@ -158,6 +158,11 @@ impl FileDatabase {
         self.small_tables.reads()
     }
 
+    /// How often the folders were scanned.
+    pub fn folder_scans(&self) -> u64 {
+        self.files.walks()
+    }
+
     /// The functions that statements may call, sorted by name.
     pub fn functions(&self) -> Vec<EngineFunction> {
         self.sessions.functions()

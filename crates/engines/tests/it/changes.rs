@@ -12,8 +12,8 @@ use tidegate_query::{Database, Freshness};
 use tidegate_testkit::wait::wait_until;
 
 use crate::support::{
-    Folder, TestNode, make_old, no_rescan_limits, numbers, settle, two_thread_options, wait_until_settled, write_arrow,
-    write_parquet,
+    Folder, TestNode, make_old, no_rescan_limits, numbers, settle, two_thread_options, wait_until_all_settled,
+    wait_until_settled, write_arrow, write_parquet,
 };
 
 #[tokio::test]
@@ -79,6 +79,109 @@ async fn statements_over_unchanged_files_do_not_scan_the_folder() {
     assert_eq!(node.rows("SELECT count(*) FROM a").await, "1");
     assert_eq!(node.tables().await, "a_csv: 1 rows\na_json: 1 rows");
     assert!(node.refusal("SELECT count(*) FROM a").await.contains("there is no table \"a\""));
+}
+
+/// The tables and notes of a folder that does not change any more. No listing scans it.
+async fn unchanged_listing(folder: &Folder, node: &TestNode) -> String {
+    let listing = async || format!("{}\n{}", node.tables().await, node.catalog().await.notes.join("\n"));
+    wait_until_all_settled(&folder.path()).await;
+    let (first, scans) = (listing().await, node.database.folder_scans());
+    for _ in 0..3 {
+        assert_eq!(listing().await, first);
+    }
+    let together = futures::future::join_all((0..50).map(|_| node.catalog())).await;
+    assert!(together.iter().all(|catalog| Arc::ptr_eq(catalog, &together[0])));
+    assert_eq!(node.database.folder_scans(), scans, "{first}");
+    first
+}
+
+/// Each change is made when the database knows the folder as it was.
+#[cfg(unix)]
+#[tokio::test]
+async fn listings_of_a_folder_scan_it_after_a_change_only() {
+    use std::os::unix::fs::symlink;
+    let one = "id\n1\n";
+    let folder = Folder::with(&[("a.csv", one), ("sub/b.csv", one), ("v1/t.csv", one), ("v2/t.csv", "id\n1\n2\n")]);
+    folder.write("c.unknown", "text, not a table");
+    let link_to = |release: &str| {
+        symlink(folder.join(release), folder.join("next")).unwrap();
+        fs::rename(folder.join("next"), folder.join("live")).unwrap();
+    };
+    link_to("v1");
+    let node = folder.database();
+    let before = unchanged_listing(&folder, &node).await;
+    for line in ["a: 1 rows", "sub.b: 1 rows", "live.t: 1 rows", "skipped c.unknown: unsupported format"] {
+        assert!(before.contains(line), "{line}: {before}");
+    }
+    let rename = || fs::rename(folder.join("new.csv"), folder.join("sub/renamed.csv")).unwrap();
+    let changes: [(&str, &dyn Fn()); 8] = [
+        ("new: 1 rows", &|| drop(folder.write("new.csv", one))),
+        ("sub: 2 rows", &rename),
+        ("sub.deep.d: 1 rows", &|| drop(folder.write("sub/deep/d.csv", one))),
+        ("a: 3 rows", &|| drop(folder.write("a.csv", "id\n1\n2\n3\n"))),
+        ("live.t: 2 rows", &|| link_to("v2")),
+        ("skipped c.unknown: SQLite database", &|| drop(folder.write("c.unknown", b"SQLite format 3\0"))),
+        ("a: unreadable", &|| drop(folder.write("a.csv", ""))),
+        ("sub.b: 1 rows", &|| folder.remove("sub/renamed.csv")),
+    ];
+    for (line, change) in changes {
+        change();
+        let next = format!("{}\n{}", node.tables().await, node.catalog().await.notes.join("\n"));
+        assert!(next.contains(line), "{line}: {next}");
+        assert_eq!(unchanged_listing(&folder, &node).await, next);
+    }
+}
+
+/// The metadata of their folder does not show the change.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_listing_has_what_a_broken_link_leads_to_later() {
+    let folder = Folder::with(&[("a.csv", "id\n1\n"), (".hidden/other.csv", "id\n1\n")]);
+    std::os::unix::fs::symlink(folder.join(".hidden/b.csv"), folder.join("b.csv")).unwrap();
+    let node = folder.database();
+    wait_until_all_settled(&folder.path()).await;
+    for _ in 0..2 {
+        assert!(node.tables().await.contains("b: unreadable"));
+    }
+    folder.write(".hidden/b.csv", "id\n1\n2\n");
+    assert_eq!(node.tables().await, "a: 1 rows\nb: 2 rows");
+}
+
+/// The glob is for other files than those that say what the folder is.
+#[tokio::test]
+async fn a_listing_refuses_a_folder_that_becomes_a_table_of_another_format() {
+    let folder = Folder::with(&[("data/a.csv", "id\n1\n"), ("data/metadata/notes.txt", "")]);
+    let node = TestNode::open(vec![folder.join("data/*.csv")], two_thread_options());
+    assert_eq!(unchanged_listing(&folder, &node).await, "a: 1 rows\n");
+    folder.write("data/metadata/v1.metadata.json", "{}");
+    assert!(node.tables().await.contains("Iceberg tables are not read"));
+}
+
+/// Without a pause: some have the same time.
+#[tokio::test]
+async fn each_listing_has_all_files_that_were_written_before_it() {
+    let folder = Folder::new();
+    let node = folder.database();
+    for number in 1..=12 {
+        folder.write(&format!("t{number}.csv"), "id\n1\n");
+        assert_eq!(node.catalog().await.tables.len(), number);
+    }
+}
+
+/// So many files are not compared on the thread of a call.
+#[tokio::test]
+async fn each_listing_scans_a_folder_with_many_files() {
+    let folder = Folder::new();
+    for number in 1..=20 {
+        folder.write(&format!("t{number}.csv"), "id\n1\n");
+    }
+    let node = folder.database();
+    wait_until_all_settled(&folder.path()).await;
+    for scans in 1..=3 {
+        assert_eq!((node.catalog().await.tables.len(), node.database.folder_scans()), (20, scans));
+    }
+    folder.write("t21.csv", "id\n1\n");
+    assert_eq!(node.catalog().await.tables.len(), 21);
 }
 
 /// A database whose folders are scanned again only if a statement needs it.

@@ -16,7 +16,8 @@ use tidegate_query::Freshness;
 
 use crate::parquet::{DAY_OF_9999_12_31, time, write_column};
 use crate::support::{
-    Folder, TestNode, no_delay_limits, no_rescan_limits, numbers, settle, two_thread_options, write_parquet,
+    Folder, TestNode, no_delay_limits, no_rescan_limits, numbers, settle, two_thread_options, wait_until_all_settled,
+    write_parquet,
 };
 
 const DIGITS: &[u8; 85] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
@@ -201,6 +202,22 @@ async fn deleted_rows_are_in_no_answer() {
     ] {
         assert_eq!(node.rows(sql).await, expected, "{sql}");
     }
+}
+
+#[tokio::test]
+async fn listings_have_the_newest_version_and_scan_the_folder_for_a_new_one_only() {
+    let folder = Folder::new();
+    let mut log = DeltaLog::of_numbers(&folder, "orders");
+    let action = log.add("a.parquet", &numbers_from(0, 5));
+    log.commit(&[action]);
+    wait_until_all_settled(&folder.path()).await;
+    let node = folder.database();
+    for _ in 0..3 {
+        assert_eq!((node.tables().await.as_str(), node.database.folder_scans()), ("orders: 5 rows", 1));
+    }
+    let action = log.add("b.parquet", &numbers_from(90, 3));
+    log.commit(&[action]);
+    assert_eq!(node.tables().await, "orders: 8 rows");
 }
 
 #[tokio::test]

@@ -113,6 +113,20 @@ pub(crate) async fn wait_until_settled(path: &Path) {
     wait_until("a later time", || age() > Duration::from_millis(60)).await;
 }
 
+/// As [`wait_until_settled`], for the folder and everything in it.
+pub(crate) async fn wait_until_all_settled(folder: &Path) {
+    let mut paths = vec![folder.to_path_buf()];
+    while let Some(path) = paths.pop() {
+        if path.symlink_metadata().unwrap().is_dir() {
+            paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        // A link may be broken.
+        if path.exists() {
+            wait_until_settled(&path).await;
+        }
+    }
+}
+
 /// A database and the engine that it runs on.
 pub(crate) struct TestNode {
     pub(crate) engine: Engine,

@@ -472,6 +472,60 @@ pub(crate) fn is_quick<'a>(paths: impl Iterator<Item = &'a PathVersion> + Clone,
         && paths.map(|path| path.is_local).chain(links.iter().map(|link| link.is_local)).all(|is_local| is_local)
 }
 
+/// What a scan depends on, as it was before it was read. As long as nothing of it changes, a scan finds the same.
+#[derive(Debug, Default)]
+pub(crate) struct ScanInputs {
+    paths: Vec<PathVersion>,
+    /// Files that did not exist.
+    absent: Vec<PathBuf>,
+    /// Whether there are others: too many, on another machine, or without a version, as the target of a broken link.
+    has_others: bool,
+}
+
+impl ScanInputs {
+    /// Adds a file or folder. `read` returns `None` if it has no version.
+    pub(crate) fn add(&mut self, read: impl FnOnce() -> Option<PathVersion>) {
+        if self.has_others {
+            return;
+        }
+        match read().filter(|path| path.is_local) {
+            Some(path) if self.has_room() => self.paths.push(path),
+            _ => self.has_others = true,
+        }
+    }
+
+    /// As [`ScanInputs::add`], if it exists. If it does not, another input changes when it is created.
+    pub(crate) fn add_if_exists(&mut self, read: impl FnOnce() -> Option<PathVersion>) {
+        if !self.has_others
+            && let Some(path) = read()
+        {
+            self.add(|| Some(path));
+        }
+    }
+
+    /// Adds a file that does not exist.
+    pub(crate) fn add_absent(&mut self, path: &Path) {
+        match self.has_room() {
+            true => self.absent.push(path.to_path_buf()),
+            false => self.has_others = true,
+        }
+    }
+
+    /// All inputs, if they can be compared on the thread of a request.
+    pub(crate) fn if_quick(self) -> Option<Self> {
+        (!self.has_others).then_some(self)
+    }
+
+    /// Whether nothing has changed. Reads only metadata.
+    pub(crate) fn are_unchanged(&self) -> bool {
+        self.paths.iter().all(PathVersion::is_unchanged) && !self.absent.iter().any(|path| path.exists())
+    }
+
+    fn has_room(&self) -> bool {
+        self.paths.len() + self.absent.len() < QUICK_CHECKS_MAX
+    }
+}
+
 /// Magic numbers of file systems on local devices and in memory (`statfs(2)`): bcachefs, Btrfs, ext2 to ext4, F2FS,
 /// overlays of containers, tmpfs, XFS, ZFS.
 #[cfg(target_os = "linux")]
@@ -609,6 +663,21 @@ mod tests {
         std::fs::write(&other, "a,b\n1,2\n3,4\n").unwrap();
         std::fs::rename(&other, &path).unwrap();
         assert!(!text.matches_file(&open()).unwrap(), "another file, though it begins alike");
+    }
+
+    #[test]
+    fn inputs_are_compared_if_they_are_few_and_local_and_have_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = || PathVersion::read(folder.path()).ok();
+        let is_quick = |paths: Vec<Option<PathVersion>>| {
+            let mut inputs = ScanInputs::default();
+            paths.into_iter().for_each(|path| inputs.add(|| path));
+            inputs.if_quick().is_some()
+        };
+        assert!(is_quick(vec![path(); QUICK_CHECKS_MAX]));
+        assert!(!is_quick(vec![path(); QUICK_CHECKS_MAX + 1]));
+        assert!(!is_quick(vec![path(), None, path()]));
+        assert!(!is_quick(vec![path().map(|path| PathVersion { is_local: false, ..path })]));
     }
 
     #[test]

@@ -340,7 +340,7 @@ pub(crate) struct DeltaLog {
     /// The file that came with the version.
     pub(crate) newest: PathVersion,
     /// The file that will come with the next one.
-    next: PathBuf,
+    pub(crate) next: PathBuf,
 }
 
 impl DeltaLog {

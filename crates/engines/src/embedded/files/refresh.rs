@@ -3,9 +3,13 @@
 //! A statement is planned over tables as they are when it arrives. The metadata of their files is compared with that of
 //! the last scan, and if something has changed, or if a table is unknown, the folders are scanned first. So a recent
 //! scan is only trusted about tables that a statement does not name.
+//!
+//! A scan waits for a thread for file access. Before one, the metadata of everything that the last one depends on is
+//! compared where the call runs, if that is quick. If nothing has changed, the tables of the last scan are current.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -14,7 +18,7 @@ use tidegate_core::Error;
 use super::file_kind::NamedFormat;
 use super::layout::Layout;
 use super::log_table::LogDialect;
-use super::path_sandbox::{FileVersion, PathSandbox};
+use super::path_sandbox::{FileVersion, PathSandbox, ScanInputs};
 use super::probe::probe_file;
 use super::recorded_tables::{DeltaFolders, SourceSnapshots, TableSource};
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
@@ -41,6 +45,8 @@ pub(crate) struct FileSnapshots {
     delta: Mutex<DeltaFolders>,
     /// Held during a scan.
     state: tokio::sync::Mutex<RefreshState>,
+    /// The number of walks over the folders.
+    walks: AtomicU64,
     /// In place of the paths.
     source: Option<SourceSnapshots>,
 }
@@ -49,7 +55,10 @@ pub(crate) struct FileSnapshots {
 #[derive(Debug)]
 struct LatestScan {
     snapshot: Arc<FileTablesSnapshot>,
+    /// When it began, or the last comparison that found no change.
     began: Instant,
+    /// What it depends on, if that can be compared on the thread of a request.
+    inputs: Option<Arc<ScanInputs>>,
     /// Until when it is recent.
     fresh_until: Instant,
     /// When the next scan may begin if a statement needs one.
@@ -75,8 +84,8 @@ impl FileSnapshots {
         declarations: TableDeclarations,
         engine: Engine,
     ) -> Self {
-        let (corrections, latest, delta, state) = Default::default();
-        Self { paths, limits, declarations, engine, corrections, latest, delta, state, source: None }
+        let (corrections, latest, delta, state, walks) = Default::default();
+        Self { paths, limits, declarations, engine, corrections, latest, delta, state, walks, source: None }
     }
 
     /// Snapshots of the tables of `source`. No folder is scanned.
@@ -84,6 +93,11 @@ impl FileSnapshots {
         let source = SourceSnapshots::new(source, engine.options().batch_rows);
         let limits = FileLimits::default();
         Self { source: Some(source), ..Self::new(Vec::new(), limits, TableDeclarations::default(), engine) }
+    }
+
+    /// How often the folders were scanned.
+    pub(crate) fn walks(&self) -> u64 {
+        self.walks.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_of_source(&self) -> bool {
@@ -131,7 +145,8 @@ impl FileSnapshots {
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
     }
 
-    /// The tables as they are now: those of a scan that begins after this call, which concurrent callers share.
+    /// The tables as they are now: those of a scan or comparison that begins after this call, which concurrent callers
+    /// share.
     pub(crate) async fn rescan(self: &Arc<Self>) -> Result<Arc<FileTablesSnapshot>, Error> {
         self.snapshot_since(Some(Instant::now())).await
     }
@@ -141,8 +156,8 @@ impl FileSnapshots {
         self.snapshot_since(None).await
     }
 
-    /// `snapshot`, if `tables` of it are still as they were scanned; else the tables of a scan that begins after
-    /// `requested_at`. `tables` is `None` if the caller needs one that is not in the snapshot, or all.
+    /// `snapshot`, if `tables` of it are still as they were scanned; else the tables of a scan or comparison that
+    /// begins after `requested_at`. `tables` is `None` if the caller needs one that is not in the snapshot, or all.
     pub(crate) async fn verify(
         self: &Arc<Self>,
         snapshot: Arc<FileTablesSnapshot>,
@@ -172,17 +187,38 @@ impl FileSnapshots {
         self.engine.run_blocking(move || Ok(snapshot.is_current(&tables))).await
     }
 
-    /// The tables of the last scan, if it began after `requested_at`, or is recent without one; else those of a new
-    /// scan.
+    /// The tables of the last scan, if it began after `requested_at`, or is recent without one, or if nothing has
+    /// changed since; else those of a new scan.
     async fn snapshot_since(self: &Arc<Self>, requested_at: Option<Instant>) -> Result<Arc<FileTablesSnapshot>, Error> {
         if let Some(source) = &self.source {
             return Ok(source.current());
         }
-        match self.latest_snapshot(requested_at) {
-            Some(snapshot) => Ok(snapshot),
-            // A scan may take longer than its caller waits, and what it finds serves the next one.
-            None => self.engine.run_shared(self.clone().scan(requested_at)).await,
+        if let Some(snapshot) = self.latest_snapshot(requested_at) {
+            return Ok(snapshot);
         }
+        if self.latest.lock().as_ref().is_some_and(|scan| scan.inputs.is_some()) {
+            // All calls that can run arrive here before the first of them compares, so that they share a comparison.
+            tokio::task::yield_now().await;
+            if let Some(snapshot) = self.latest_snapshot(requested_at).or_else(|| self.compare_latest()) {
+                return Ok(snapshot);
+            }
+        }
+        // A scan may take longer than its caller waits, and what it finds serves the next one.
+        self.engine.run_shared(self.clone().scan(requested_at)).await
+    }
+
+    /// The tables of the last scan, if nothing that it depends on has changed, and if that can be compared here.
+    fn compare_latest(&self) -> Option<Arc<FileTablesSnapshot>> {
+        let (inputs, began) = (self.latest.lock().as_ref()?.inputs.clone()?, Instant::now());
+        if !inputs.are_unchanged() {
+            return None;
+        }
+        let mut latest = self.latest.lock();
+        let is_same = |scan: &&mut LatestScan| scan.inputs.as_ref().is_some_and(|now| Arc::ptr_eq(now, &inputs));
+        let scan = latest.as_mut().filter(is_same)?;
+        scan.began = scan.began.max(began);
+        scan.fresh_until = scan.fresh_until.max(began + self.limits.rescan_after);
+        (self.corrections.revision() == scan.corrections_revision).then(|| scan.snapshot.clone())
     }
 
     fn latest_snapshot(&self, requested_at: Option<Instant>) -> Option<Arc<FileTablesSnapshot>> {
@@ -209,7 +245,8 @@ impl FileSnapshots {
             tokio::time::sleep_until(pause_until.into()).await;
         }
         let (revision, began) = (self.corrections.revision(), Instant::now());
-        let scan = self.walk().await?;
+        let mut scan = self.walk().await?;
+        let inputs = scan.inputs.take().map(Arc::new);
         let took = began.elapsed();
         let last = self.latest.lock().as_ref().map(|scan| (scan.snapshot.clone(), scan.corrections_revision));
         let snapshot = match last {
@@ -224,6 +261,7 @@ impl FileSnapshots {
         *self.latest.lock() = Some(LatestScan {
             snapshot: snapshot.clone(),
             began,
+            inputs,
             fresh_until: now + pause,
             pause_until: if took < SHORT_SCAN { now } else { now + took },
             corrections_revision: revision,
@@ -233,6 +271,7 @@ impl FileSnapshots {
 
     /// Walks over the folders. The log of a Delta table is read again only if it has changed.
     async fn walk(&self) -> Result<FolderScan, Error> {
+        self.walks.fetch_add(1, Ordering::Relaxed);
         let (paths, limits, declarations) = (self.paths.clone(), self.limits, self.declarations.clone());
         let known = self.delta.lock().clone();
         let work = move || scan_paths(&paths, limits, &declarations, known);
@@ -247,7 +286,7 @@ impl FileSnapshots {
         state: &mut RefreshState,
         revision: u64,
     ) -> Result<FileTablesSnapshot, Error> {
-        let FolderScan { sandbox, layout, found } = scan;
+        let FolderScan { sandbox, layout, found, .. } = scan;
         let current: HashMap<&str, &Option<FileVersion>> =
             found.files.iter().map(|(location, version)| (location.as_str(), version)).collect();
         if revision > 0 {

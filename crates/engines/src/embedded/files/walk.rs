@@ -18,7 +18,9 @@ use tidegate_core::{Error, ErrorKind};
 
 use super::file_kind::{Compression, FileKind, NamedFormat, log_table_name, parse_file_name};
 use super::layout::{Layout, LayoutProblem};
-use super::path_sandbox::{FileVersion, FolderLink, OpenRefusal, PathSandbox, PathVersion, io_error_reason, is_local};
+use super::path_sandbox::{
+    FileVersion, FolderLink, OpenRefusal, PathSandbox, PathVersion, ScanInputs, io_error_reason, is_local,
+};
 use super::recorded_tables::{DeltaFolder, DeltaFolders, DeltaLog};
 use super::skipped_files::SkippedFiles;
 use super::table_options::TableDeclarations;
@@ -44,7 +46,7 @@ pub struct FileLimits {
     /// Maximum number of columns of a table.
     pub columns_max: usize,
     /// How long the tables of a scan are used for statements whose own files are unchanged. After slow scans it is
-    /// longer. Zero: each call scans.
+    /// longer. Zero: each call scans, or compares all files.
     pub rescan_after: Duration,
 }
 
@@ -99,6 +101,8 @@ pub(super) struct FolderScan {
     pub(super) sandbox: PathSandbox,
     pub(super) layout: Layout,
     pub(super) found: ScanSummary,
+    /// What it depends on, if that can be compared on the thread of a request.
+    pub(super) inputs: Option<ScanInputs>,
 }
 
 /// Also returns the Delta tables. The logs of those in `known_delta` are read again only if they have changed.
@@ -108,6 +112,7 @@ pub(super) fn scan_paths(
     declarations: &TableDeclarations,
     known_delta: DeltaFolders,
 ) -> Result<(FolderScan, DeltaFolders), Error> {
+    let roots: Vec<Option<PathVersion>> = paths.iter().map(|path| PathVersion::read(path.root()).ok()).collect();
     let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path.root()).ok()).collect();
     if !paths.is_empty() && real.iter().all(Option::is_none) {
         let first = paths[0].root();
@@ -137,15 +142,33 @@ pub(super) fn scan_paths(
     let files = layout.files().map(|file| (file.location.clone(), file.version.as_ref().ok().copied())).collect();
     let folders = layout.candidates.iter().flat_map(|candidate| candidate.folders.iter().cloned()).collect();
     layout.skipped = walker.skipped;
-    let roots = paths.iter().map(FilesPath::root).zip(&real);
-    let linked = roots.filter_map(|(path, real)| Some((path.to_path_buf(), real.clone()?)));
+    let linked = paths.iter().map(FilesPath::root).zip(&real);
+    let linked = linked.filter_map(|(path, real)| Some((path.to_path_buf(), real.clone()?)));
     let linked = linked.filter(|(path, real)| path != real).map(|(path, real)| FolderLink::new(path, real));
     layout.links = linked.chain(walker.links).collect();
     let (problems, skipped, links) = (layout.problems.clone(), layout.skipped.clone(), layout.links.clone());
-    let delta = walker.delta;
+    let (delta, mut inputs) = (walker.delta, walker.inputs);
     let delta_logs = delta.values().map(|folder| folder.log.clone()).collect();
     let found = ScanSummary { files, folders, links, problems, skipped, delta_logs };
-    Ok((FolderScan { sandbox, layout, found }, delta))
+    let is_link = |root: &PathVersion| real.iter().flatten().all(|real| *real != root.path);
+    roots.into_iter().flatten().filter(is_link).for_each(|root| inputs.add(|| Some(root)));
+    add_files(&mut inputs, &layout, &delta);
+    // A problem may go away without a trace in the metadata of other files.
+    let inputs = inputs.if_quick().filter(|_| layout.problems.is_empty());
+    Ok((FolderScan { sandbox, layout, found, inputs }, delta))
+}
+
+fn add_files(inputs: &mut ScanInputs, layout: &Layout, delta: &DeltaFolders) {
+    for file in layout.files() {
+        inputs.add(|| {
+            let version = *file.version.as_ref().ok()?;
+            Some(PathVersion { path: file.path.clone(), version, is_local: file.is_local })
+        });
+    }
+    for folder in delta.values() {
+        inputs.add(|| Some(folder.log.newest.clone()));
+        inputs.add_absent(&folder.log.next);
+    }
 }
 
 /// What the locations of the files of each path begin with: nothing if all are in one folder. Else a number and the name of
@@ -238,6 +261,8 @@ pub(crate) struct Walker<'a> {
     pub(crate) skipped: SkippedFiles,
     /// The links that were followed to folders.
     pub(crate) links: Vec<FolderLink>,
+    /// Folders and links on which the walk depends, and files that were opened.
+    inputs: ScanInputs,
     /// The Delta tables of an earlier walk.
     known_delta: DeltaFolders,
     /// The Delta tables of this walk.
@@ -265,6 +290,7 @@ impl<'a> Walker<'a> {
             glob: None,
             skipped,
             links: Vec::new(),
+            inputs: ScanInputs::default(),
             known_delta,
             delta: DeltaFolders::new(),
         }
@@ -280,15 +306,18 @@ impl<'a> Walker<'a> {
 
     /// Walks over the folder at the real path `root`. Locations in it begin with `prefix`.
     fn walk_folder(&mut self, root: &Path, name: &str, prefix: &str) -> DataFolder {
+        // Versions are of the time before the folder is read, so that what changes meanwhile has another one.
+        let mut version = PathVersion::read(root).ok();
+        self.inputs.add(|| version.clone());
+        self.inputs.add_if_exists(|| PathVersion::read(&root.join(ICEBERG_FOLDER)).ok());
         if let Some(format) = LakeFormat::detect(root) {
             return self.read_lake_folder(format, root, name, prefix);
         }
         self.open_folders.push(root.to_path_buf());
         let mut folder = loop {
             let (counts, links) = ((self.files_left, self.entries_left, self.skipped.clone()), self.links.len());
-            let (name, version) = (name.to_owned(), PathVersion::read(root).ok());
             let modified = version.as_ref().map(|folder| folder.version.modified);
-            let mut folder = DataFolder { name, version, ..DataFolder::default() };
+            let mut folder = DataFolder { name: name.to_owned(), version: version.take(), ..DataFolder::default() };
             if let Err(problem) = self.read_folder(&mut folder, root, prefix) {
                 folder.problem = Some(problem);
             }
@@ -300,6 +329,7 @@ impl<'a> Walker<'a> {
             self.rotation_retries_left -= 1;
             (self.files_left, self.entries_left, self.skipped) = counts;
             self.links.truncate(links);
+            version = PathVersion::read(root).ok();
         };
         self.open_folders.pop();
         folder.files.sort_by(|a, b| a.location.cmp(&b.location));
@@ -409,6 +439,10 @@ impl<'a> Walker<'a> {
         let path = entry.path();
         let location = format!("{prefix}{name}");
         let file_type = entry.file_type().map_err(|error| io_error_reason(&error))?;
+        if file_type.is_symlink() {
+            // It may lead elsewhere later, although its folder does not change.
+            self.inputs.add(|| PathVersion::read(&path).ok());
+        }
         let is_folder = if file_type.is_symlink() { path.is_dir() } else { file_type.is_dir() };
         if is_folder {
             if !name.starts_with('_')
@@ -428,8 +462,11 @@ impl<'a> Walker<'a> {
         }
         let is_named = self.glob.is_some_and(|(glob, _)| glob.names_extension(&name));
         let Some(kind) = self.kind_of(&location, &name, is_named) else {
-            let sandbox = self.sandbox;
-            self.skipped.add(&location, || sandbox.open(&path).ok());
+            let (sandbox, inputs) = (self.sandbox, &mut self.inputs);
+            self.skipped.add(&location, || {
+                inputs.add(|| PathVersion::read(&path).ok());
+                sandbox.open(&path).ok()
+            });
             return Ok(());
         };
         if self.files_left == 0 {
@@ -498,7 +535,9 @@ enum LakeFormat {
     Iceberg,
 }
 
-/// The end of the names of files that describe an Iceberg table.
+/// The folder with the files that describe an Iceberg table.
+const ICEBERG_FOLDER: &str = "metadata";
+/// The end of their names.
 const ICEBERG_SUFFIX: &str = ".metadata.json";
 /// How many files are searched for one.
 const METADATA_FILES_MAX: usize = 10_000;
@@ -518,7 +557,7 @@ impl LakeFormat {
         if folder.join(".hoodie").is_dir() {
             return Some(Self::Hudi);
         }
-        let files = fs::read_dir(folder.join("metadata")).into_iter().flatten().take(METADATA_FILES_MAX).flatten();
+        let files = fs::read_dir(folder.join(ICEBERG_FOLDER)).into_iter().flatten().take(METADATA_FILES_MAX).flatten();
         let mut names = files.map(|file| file.file_name());
         names.any(|name| is_iceberg_metadata(&name.to_string_lossy())).then_some(Self::Iceberg)
     }
