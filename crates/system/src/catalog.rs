@@ -118,45 +118,38 @@ fn load() -> SystemTableDescription {
             float("load_1_minute", "Tasks that ran or waited for CPU or disks, averaged over about one minute."),
             float("load_5_minutes", "The same over five minutes."),
             float("load_15_minutes", "The same over fifteen minutes."),
-            count("cpus", "The number of logical CPUs; a load above it means that tasks wait."),
-            percent(
-                "cpu_percent",
-                "The part of the time of all CPUs that was used: since the last reading of this table that was at least \
-                 one second ago, else since the start of the machine; cpu_period_seconds is the length of that period.",
+            count("cpus", "Logical CPUs; a load above it means that tasks wait."),
+            percent("cpu_percent", "Used part of the time of all CPUs, in cpu_period_seconds."),
+            seconds(
+                "cpu_period_seconds",
+                "Time since the last reading of this table, at least one second ago, else since the start of the machine.",
             ),
-            seconds("cpu_period_seconds", "The period of cpu_percent."),
             seconds("cpu_user_seconds", "CPU time of programs since the start of the machine, of all CPUs together."),
-            seconds("cpu_system_seconds", "The same of the kernel, with interrupts."),
-            seconds("cpu_idle_seconds", "The same of CPUs without work."),
-            seconds("cpu_io_wait_seconds", "The same of CPUs without work while tasks waited for disks."),
-            seconds("cpu_steal_seconds", "The same that the host of a virtual machine used for others."),
+            seconds("cpu_system_seconds", "That of the kernel, with interrupts."),
+            seconds("cpu_idle_seconds", "Time of CPUs without work."),
+            seconds("cpu_io_wait_seconds", "Time of CPUs without work while tasks waited for disks."),
+            seconds("cpu_steal_seconds", "Time that the host of a virtual machine used for others."),
             count("running_tasks", "Tasks (threads) that run or could run now."),
             count("total_tasks", "All tasks (threads)."),
             count("blocked_processes", "Processes that wait for disks now."),
-            seconds("uptime_seconds", "The time since the start of the machine."),
-            timestamp("boot_time", "The time when the machine started."),
-            percent(
-                "cpu_pressure_10_seconds_percent",
-                "The part of the last 10 seconds in which a task waited for CPU.",
-            ),
+            seconds("uptime_seconds", "Time since the start of the machine."),
+            timestamp("boot_time", "Start of the machine."),
+            percent("cpu_pressure_10_seconds_percent", "Part of the last 10 seconds in which a task waited for CPU."),
             percent("cpu_pressure_60_seconds_percent", "The same over the last 60 seconds."),
             percent(
                 "memory_pressure_10_seconds_percent",
-                "The part of the last 10 seconds in which a task waited for memory.",
+                "Part of the last 10 seconds in which a task waited for memory.",
             ),
             percent("memory_pressure_60_seconds_percent", "The same over the last 60 seconds."),
             percent(
                 "memory_full_pressure_60_seconds_percent",
-                "The part of the last 60 seconds in which all tasks with work waited for memory.",
+                "Part of the last 60 seconds in which all tasks with work waited for memory.",
             ),
-            percent(
-                "io_pressure_10_seconds_percent",
-                "The part of the last 10 seconds in which a task waited for disks.",
-            ),
+            percent("io_pressure_10_seconds_percent", "Part of the last 10 seconds in which a task waited for disks."),
             percent("io_pressure_60_seconds_percent", "The same over the last 60 seconds."),
             percent(
                 "io_full_pressure_60_seconds_percent",
-                "The part of the last 60 seconds in which all tasks with work waited for disks.",
+                "Part of the last 60 seconds in which all tasks with work waited for disks.",
             ),
         ],
         parameters: Vec::new(),
@@ -168,24 +161,24 @@ fn memory() -> SystemTableDescription {
         name: "memory".into(),
         description: "One row: main memory and swap of the machine.".into(),
         columns: vec![
-            bytes("total_bytes", "The size of the main memory."),
-            bytes("available_bytes", "What programs can still use without swapping; caches are emptied for them."),
+            bytes("total_bytes", "Size of the main memory."),
+            bytes("available_bytes", "What programs can still use without swapping."),
             bytes("used_bytes", "total_bytes without available_bytes."),
             percent("used_percent", "used_bytes as a part of total_bytes."),
             bytes("free_bytes", "Memory that nothing uses, not even a cache."),
             bytes("buffers_bytes", "Buffers for block devices."),
-            bytes("cached_bytes", "The cache of files, with shared memory."),
+            bytes("cached_bytes", "Cache of files, with shared memory."),
             bytes("shared_bytes", "Shared memory and tmpfs."),
             bytes("anonymous_bytes", "Memory of programs that is not in files."),
             bytes("slab_bytes", "Data structures of the kernel."),
-            bytes("slab_reclaimable_bytes", "The part of slab_bytes that can be freed."),
+            bytes("slab_reclaimable_bytes", "Part of slab_bytes that can be freed."),
             bytes("page_tables_bytes", "Page tables."),
             bytes("dirty_bytes", "Data of files that is not yet on the disk."),
             bytes("committed_bytes", "Memory that programs have been promised."),
-            bytes("commit_limit_bytes", "The limit of committed_bytes if the kernel enforces it."),
-            bytes("swap_total_bytes", "The size of the swap."),
-            bytes("swap_used_bytes", "The used part of the swap."),
-            bytes("swap_free_bytes", "The free part of the swap."),
+            bytes("commit_limit_bytes", "Limit of committed_bytes if the kernel enforces it."),
+            bytes("swap_total_bytes", "Size of the swap."),
+            bytes("swap_used_bytes", "Used part of the swap."),
+            bytes("swap_free_bytes", "Free part of the swap."),
             percent("swap_used_percent", "swap_used_bytes as a part of swap_total_bytes. Null without swap."),
         ],
         parameters: Vec::new(),
@@ -197,18 +190,18 @@ fn mounts() -> SystemTableDescription {
         name: "mounts".into(),
         description: "Mounted file systems with their space and inodes; use it to find full disks.".into(),
         columns: vec![
-            text("mount_point", "The folder where the file system is mounted.").good_filter(),
-            text("device", "The device or the remote folder.").good_filter(),
-            text("file_system_type", "The type, such as ext4, xfs, tmpfs or nfs4.").good_filter(),
-            bytes("total_bytes", "The size. Null if it cannot be read, and for network file systems by default."),
-            bytes("used_bytes", "The space in use."),
-            bytes("available_bytes", "The space that users without special rights can still use."),
+            text("mount_point", "Folder where it is mounted.").good_filter(),
+            text("device", "Device or remote folder.").good_filter(),
+            text("file_system_type", "Type, such as ext4, xfs, tmpfs or nfs4.").good_filter(),
+            bytes("total_bytes", "Size. Null if it cannot be read, and for network file systems by default."),
+            bytes("used_bytes", "Space in use."),
+            bytes("available_bytes", "Space for users without special rights."),
             percent("used_percent", "used_bytes as a part of used_bytes and available_bytes.").good_filter(),
-            count("inodes_total", "The number of files that the file system can have. Null if it has no limit."),
-            count("inodes_used", "The number of files that it has."),
-            count("inodes_available", "The number of files that can still be created."),
+            count("inodes_total", "Maximum number of files. Null without a limit."),
+            count("inodes_used", "Number of files."),
+            count("inodes_available", "Files that can still be created."),
             boolean("is_read_only", "Whether the mount or the file system is read-only.").good_filter(),
-            text("options", "The mount options, sorted, separated by commas."),
+            text("options", "Mount options, sorted, separated by commas."),
         ],
         parameters: vec![
             SystemParameter::new(
@@ -234,9 +227,9 @@ fn disks() -> SystemTableDescription {
                       machine; use it to find slow or busy disks."
             .into(),
         columns: vec![
-            text("name", "The name of the device, such as sda or nvme0n1.").good_filter(),
-            text("model", "The model. Null for virtual devices."),
-            bytes("size_bytes", "The size. Devices without a size, such as unused loop devices, are left out."),
+            text("name", "Name of the device, such as sda or nvme0n1.").good_filter(),
+            text("model", "Model. Null for virtual devices."),
+            bytes("size_bytes", "Size. Devices without a size, such as unused loop devices, are left out."),
             boolean("is_rotational", "Whether the disk rotates, as the device reports it."),
             boolean("is_removable", "Whether the medium can be removed."),
             boolean("is_read_only", "Whether the device is read-only."),
@@ -244,9 +237,9 @@ fn disks() -> SystemTableDescription {
             bytes("written_bytes", "Bytes written."),
             count("read_operations", "Reads that completed."),
             count("write_operations", "Writes that completed."),
-            seconds("read_time_seconds", "The sum of the durations of all reads."),
-            seconds("write_time_seconds", "The sum of the durations of all writes."),
-            seconds("busy_time_seconds", "The time with at least one operation in progress."),
+            seconds("read_time_seconds", "Duration of all reads together."),
+            seconds("write_time_seconds", "Duration of all writes together."),
+            seconds("busy_time_seconds", "Time with at least one operation in progress."),
             count("operations_in_progress", "Operations in progress now.").good_filter(),
         ],
         parameters: Vec::new(),
@@ -260,43 +253,44 @@ fn processes() -> SystemTableDescription {
                       or whether a program runs."
             .into(),
         columns: vec![
-            integer("pid", "The process id.").good_filter(),
-            integer("parent_pid", "The id of the parent process; 0 for none."),
-            text("name", "The name of the program, at most 15 characters.").good_filter(),
+            integer("pid", "Process id.").good_filter(),
+            integer("parent_pid", "Id of the parent process; 0 for none."),
+            text("name", "Name of the program, at most 15 characters.").good_filter(),
             text(
                 "state",
                 "running, sleeping, disk_sleep (waits for input or output and cannot be interrupted), stopped, traced, \
                  zombie, idle, parked or dead.",
             )
             .good_filter(),
-            text("user_name", "The user whose rights the process has (effective user).").good_filter(),
-            count("uid", "The number of that user."),
-            text("command_line", "The program with its arguments. Null for kernel threads.").sensitive(),
-            text("executable_path", "The file of the program. Often readable only for the same user or root."),
-            text("environment", "The environment variables at the start, as NAME=value, sorted, separated by spaces.")
+            text("user_name", "Effective user.").good_filter(),
+            count("uid", "Number of that user."),
+            text("command_line", "Program with its arguments. Null for kernel threads.").sensitive(),
+            text("executable_path", "File of the program. Often readable only for the same user or root."),
+            text("environment", "Environment variables at the start, as NAME=value, sorted, separated by spaces.")
                 .sensitive(),
-            text("service", "The systemd service that the process belongs to, such as nginx.service.").good_filter(),
-            boolean("is_kernel_thread", "Whether this is a thread of the kernel, not a program.").good_filter(),
-            count("threads", "The number of threads."),
-            integer("nice", "The scheduling priority: -20 (first) to 19 (last)."),
+            text("service", "systemd service that the process belongs to, such as nginx.service.").good_filter(),
+            boolean("is_kernel_thread", "Whether it is a thread of the kernel.").good_filter(),
+            count("threads", "Number of threads."),
+            integer("nice", "Scheduling priority: -20 (first) to 19 (last)."),
             percent(
                 "cpu_percent",
-                "CPU usage, where 100 is one CPU fully used: since the last reading of this table that was at least one \
-                 second ago, else since the start of the process; cpu_period_seconds is the length of that period. Null for a \
-                 process that started just now.",
+                "CPU usage in cpu_period_seconds; 100 is one CPU. Null for a process that started just now.",
             )
             .good_filter(),
-            seconds("cpu_period_seconds", "The period of cpu_percent."),
-            seconds("cpu_time_seconds", "The CPU time since the start of the process, in user and kernel mode."),
-            bytes("memory_bytes", "The main memory in use (resident set), with shared parts.").good_filter(),
-            percent("memory_percent", "memory_bytes as a part of the memory of the machine."),
-            bytes("memory_virtual_bytes", "The size of the address space; much of it may never be used."),
-            bytes("memory_swap_bytes", "The memory that is swapped out."),
+            seconds(
+                "cpu_period_seconds",
+                "Time since the last reading of this table, at least one second ago, else since the start of the process.",
+            ),
+            seconds("cpu_time_seconds", "CPU time since the start of the process."),
+            bytes("memory_bytes", "Main memory in use (resident set), with shared parts.").good_filter(),
+            percent("memory_percent", "memory_bytes as a part of the machine's memory."),
+            bytes("memory_virtual_bytes", "Address space; much of it may never be used."),
+            bytes("memory_swap_bytes", "Swapped out memory."),
             bytes("read_bytes", "Bytes read from disks since the start. Readable for the same user or root."),
             bytes("written_bytes", "Bytes written to disks since the start. Readable for the same user or root."),
-            count("open_files", "The number of open file descriptors. Readable for the same user or root."),
-            timestamp("start_time", "The time when the process started."),
-            seconds("uptime_seconds", "The time since the process started."),
+            count("open_files", "Number of open file descriptors. Readable for the same user or root."),
+            timestamp("start_time", "Start of the process."),
+            seconds("uptime_seconds", "Time since the start."),
         ],
         parameters: vec![SystemParameter::new(
             "user",
@@ -313,8 +307,8 @@ fn services() -> SystemTableDescription {
                       use it to find whether a service runs and what it uses."
             .into(),
         columns: vec![
-            text("name", "The name of the unit, such as nginx.service.").good_filter(),
-            text("description", "The description in the unit file."),
+            text("name", "Name of the unit, such as nginx.service.").good_filter(),
+            text("description", "Description in the unit file."),
             boolean(
                 "is_running",
                 "Whether at least one process belongs to the service. A service that ran once and ended is not running; \
@@ -328,11 +322,11 @@ fn services() -> SystemTableDescription {
                  no file. Presets and links from other units than those in the unit folders are not considered.",
             )
             .good_filter(),
-            text("unit_file", "The path of the unit file."),
-            count("processes", "The number of processes."),
-            bytes("memory_bytes", "The memory of the control group, with the page cache. Null without cgroup v2."),
-            seconds("cpu_time_seconds", "The CPU time of the control group. Null without cgroup v2."),
-            timestamp("start_time", "The start of the oldest process. Null if the service does not run."),
+            text("unit_file", "Path of the unit file."),
+            count("processes", "Number of processes."),
+            bytes("memory_bytes", "Memory of the control group, with the page cache. Null without cgroup v2."),
+            seconds("cpu_time_seconds", "CPU time of the control group. Null without cgroup v2."),
+            timestamp("start_time", "Start of the oldest process. Null if the service does not run."),
         ],
         parameters: Vec::new(),
     }
@@ -343,12 +337,12 @@ fn users() -> SystemTableDescription {
         name: "users".into(),
         description: "Local user accounts in /etc/passwd, without those of directory services such as LDAP.".into(),
         columns: vec![
-            text("name", "The name of the user.").good_filter(),
-            count("uid", "The number of the user.").good_filter(),
-            count("gid", "The number of the primary group."),
-            text("full_name", "The full name or purpose."),
-            text("home_folder", "The home folder."),
-            text("shell", "The program that starts after a login."),
+            text("name", "Name of the user.").good_filter(),
+            count("uid", "Number of the user.").good_filter(),
+            count("gid", "Number of the primary group."),
+            text("full_name", "Full name or purpose."),
+            text("home_folder", "Home folder."),
+            text("shell", "Program that starts after a login."),
             boolean("can_log_in", "Whether the shell permits a login; a locked password is not considered.")
                 .good_filter(),
             boolean(
@@ -365,8 +359,8 @@ fn users() -> SystemTableDescription {
 fn connections() -> SystemTableDescription {
     let mut columns = local_columns();
     columns.extend([
-        text("remote_address", "The IP address of the other end.").good_filter(),
-        count("remote_port", "The port of the other end.").good_filter(),
+        text("remote_address", "IP address of the other end.").good_filter(),
+        count("remote_port", "Port of the other end.").good_filter(),
         text(
             "state",
             "established, syn_sent, syn_received, fin_wait_1, fin_wait_2, time_wait, close_wait, last_ack, closing or \
@@ -420,13 +414,13 @@ fn interfaces() -> SystemTableDescription {
                       traffic, errors and lost packets."
                 .into(),
         columns: vec![
-            text("name", "The name of the interface, such as eth0.").good_filter(),
+            text("name", "Name of the interface, such as eth0.").good_filter(),
             text("state", "up, down, dormant, testing, lower_layer_down, not_present or unknown (often loopback).")
                 .good_filter(),
-            text("mac_address", "The hardware address. Null if the interface has none."),
-            text("addresses", "The IP addresses with the length of their prefix, separated by spaces."),
-            count("mtu_bytes", "The size of the largest packet.").with_unit("bytes"),
-            count("speed_bits_per_second", "The speed of the link. Null if unknown, as for virtual interfaces.")
+            text("mac_address", "Hardware address. Null if the interface has none."),
+            text("addresses", "IP addresses with the length of their prefix, separated by spaces."),
+            count("mtu_bytes", "Size of the largest packet.").with_unit("bytes"),
+            count("speed_bits_per_second", "Speed of the link. Null if unknown, as for virtual interfaces.")
                 .with_unit("bits per second"),
             bytes("received_bytes", "Bytes received."),
             bytes("sent_bytes", "Bytes sent."),
@@ -446,8 +440,8 @@ fn local_columns() -> Vec<SystemColumn> {
     vec![
         text("protocol", "tcp or udp.").good_filter(),
         text("network_type", "ipv4 or ipv6. IPv4 addresses within IPv6 sockets count as ipv4."),
-        text("local_address", "The IP address on this machine. 0.0.0.0 and :: mean all addresses."),
-        count("local_port", "The port on this machine.").good_filter(),
+        text("local_address", "IP address on this machine. 0.0.0.0 and :: mean all addresses."),
+        count("local_port", "Port on this machine.").good_filter(),
     ]
 }
 
@@ -455,12 +449,12 @@ fn owner_columns() -> [SystemColumn; 3] {
     [
         integer(
             "pid",
-            "The process that has the socket open, the lowest id if several have. Null if it has none (any more) or may \
+            "Process that has the socket open, the lowest id if several have. Null if it has none (any more) or may \
              not be inspected: sockets of other users need root.",
         )
         .good_filter(),
-        text("process_name", "The name of that process.").good_filter(),
-        text("user_name", "The user who created the socket."),
+        text("process_name", "Name of that process.").good_filter(),
+        text("user_name", "User who created the socket."),
     ]
 }
 

@@ -24,14 +24,13 @@ fn introduction() -> String {
         "{INTRODUCTION}\
         - The values of sensitive columns are `{MASK}` unless they are granted.\n\
         - Texts have at most {TEXT_BYTES_MAX} bytes. Longer ones are cut and end in `…`.\n\
-        - Durations are in seconds, times in UTC. Percentages are rounded to two digits.\n"
+        - A name ends with its unit. Times are in UTC. Percentages are rounded to two digits.\n"
     )
 }
 
 fn column_line(column: &SystemColumn) -> String {
-    let unit = column.unit.as_deref().unwrap_or_default();
     let note = if column.is_sensitive { " Sensitive." } else { "" };
-    format!("| `{}` | {} | {unit} | {}{note} |\n", column.name, column.column_type.name(), column.description)
+    format!("| `{}` | {} | {}{note} |\n", column.name, column.column_type.name(), column.description)
 }
 
 fn parameter_line(parameter: &SystemParameter) -> String {
@@ -51,7 +50,7 @@ fn page() -> String {
             page.extend(table.parameters.iter().map(parameter_line));
             page.push('\n');
         }
-        page.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
+        page.push_str("| column | type | meaning |\n|---|---|---|\n");
         page.extend(table.columns.iter().map(column_line));
     }
     page
