@@ -15,9 +15,9 @@ changes take effect. An unknown key is an error.
 
 In a path, `[]` stands for each item of a list and `NAME` for a name of your choice. A size is a number of bytes (`4096`) or has a unit
 (`40KB`, `1MiB`). A duration has a unit (`500ms`, `60s`, `5m`, `1h`). Paths are relative to the main file. Write a secret as `${VARIABLE}` or
-`${file:PATH}`. `See above` means that the text above the table states the default.
+`${file:PATH}`. An empty default means none; `see above` means that the text above the table states it.
 
-Each `object` links to its keys. Under a heading with several paths are the keys that all of these objects have.
+Each `object` links to its keys; its row has their purpose. Under a heading with several paths are the keys that all of these objects have.
 
 ";
 
@@ -46,14 +46,15 @@ impl Section {
         format!("[{text}](#{})", anchor.collect::<String>().replace(' ', "-"))
     }
 
+    /// What the row that links to the section does not have.
     fn introduction(&self) -> String {
         let own = Description::parse(self.object["description"].as_str().unwrap_or_default()).whole;
         match self.places.as_slice() {
-            // The first sentence of the type repeats that of the key.
-            [place] if !place.path.is_empty() => match own.split_once(". ") {
-                Some((_, further)) => format!("{} {further}", place.meaning),
-                None => place.meaning.clone(),
-            },
+            // The row has the first sentence of the key, which that of the type repeats.
+            [place] if !place.path.is_empty() => {
+                let further = [&place.meaning, &own].into_iter().filter_map(|text| text.split_once(". "));
+                further.map(|(_, further)| further).collect::<Vec<_>>().join(" ")
+            }
             _ => own,
         }
     }
@@ -185,6 +186,7 @@ impl Page {
             let objects = self.objects(property, name);
             let default = match &description.default {
                 _ if required.contains(&name.as_str()) => "required".to_owned(),
+                Some(default) if default == "none" => String::new(),
                 Some(default) => plain(default),
                 None if has_common_default => "see above".to_owned(),
                 None if objects.iter().any(|(path, _)| path == name) => "see its keys".to_owned(),
@@ -201,28 +203,30 @@ impl Page {
         rows
     }
 
-    /// The sections as Markdown. Rows that are all in a larger section, too, are not repeated.
+    /// The sections as Markdown. Three rows or more that a larger section has, too, are not repeated.
     fn render(&self) -> String {
         let sections: Vec<_> = self.sections.iter().map(|section| (section, self.rows(section))).collect();
         let mut text = String::new();
         for (section, rows) in &sections {
-            text.push_str(&format!("## {}\n\n{}\n\n", section.heading(), plain(&section.introduction())));
-            let is_larger = |all: &[Vec<String>]| all.len() > rows.len() && rows.iter().all(|row| all.contains(row));
-            let larger = sections.iter().filter(|(_, all)| is_larger(all)).max_by_key(|(_, all)| all.len());
-            match larger {
-                Some((larger, _)) => {
-                    let link = larger.link(&code(&larger.places[0].path));
-                    let keys = rows.iter().map(|row| code(&row[0])).collect::<Vec<_>>().join(", ");
-                    text.push_str(&format!("It has these keys of {link}: {keys}.\n\n"));
-                }
-                None => {
-                    let mut rows = rows.clone();
-                    for row in &mut rows {
-                        row[0] = section.key(&row[0]);
-                    }
-                    text.push_str(&table(&["key", "type", "default", "meaning"], &rows));
-                }
+            text.push_str(&format!("## {}\n\n", section.heading()));
+            let introduction = section.introduction();
+            if !introduction.is_empty() {
+                text.push_str(&format!("{}\n\n", plain(&introduction)));
             }
+            let has_common = |all: &[Vec<String>]| rows.iter().filter(|row| all.contains(row)).count() > 2;
+            let larger = sections.iter().filter(|(_, all)| all.len() > rows.len() && has_common(all));
+            let mut own = rows.clone();
+            if let Some((larger, all)) = larger.max_by_key(|(_, all)| all.len()) {
+                own.retain(|row| !all.contains(row));
+                let link = larger.link(&code(&larger.places[0].path));
+                let keys = rows.iter().filter(|row| all.contains(row)).map(|row| code(&row[0]));
+                let keys = keys.collect::<Vec<_>>().join(", ");
+                text.push_str(&format!("It has these keys of {link}: {keys}.\n\n"));
+            }
+            for row in &mut own {
+                row[0] = section.key(&row[0]);
+            }
+            text.push_str(&table(&["key", "type", "default", "meaning"], &own));
         }
         text
     }
@@ -277,10 +281,10 @@ fn an_object_in_several_places_has_one_section() {
         "b": place("TLS of b."),
     }});
     let page = Page::new(schema).render();
-    assert!(page.contains("| `a` | [object](#a-b) | none | TLS of a. More. |"), "{page}");
+    assert!(page.contains("| `a` | [object](#a-b) |  | TLS of a. More. |"), "{page}");
     assert!(page.contains("| `b` | [object](#a-b) | see its keys | TLS of b. |"), "{page}");
     assert!(page.contains("## `a`, `b`\n\nTLS of one. Of all.\n"), "{page}");
-    assert_eq!(page.matches("| `key` | text | none | The key. |").count(), 1, "{page}");
+    assert_eq!(page.matches("| `key` | text |  | The key. |").count(), 1, "{page}");
 }
 
 #[test]
