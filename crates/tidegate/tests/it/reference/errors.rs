@@ -34,7 +34,7 @@ has 403 in every revision. Other errors of calls have the status 200. A handler 
 const PROBLEMS: &str = "\
 ## Problem types of REST
 
-`type` is `tag:tidegate.dev,2026:problem/` followed by the name.
+`type` is `tag:tidegate.dev,2026:problem/` followed by the name. A name without a meaning is a [kind](#kinds).
 
 ";
 
@@ -89,12 +89,10 @@ fn errors_page_is_current() {
         kinds.push(vec![code(kind.name()), rpc_code, status.unwrap_or_else(|| "–".to_owned()), meaning(kind)]);
     }
     let codes: Vec<_> = rpc_codes().into_iter().map(|(number, meaning)| vec![number.to_string(), meaning]).collect();
+    let types = variant_docs("crates/transport/src/http/answer/problem.rs", "ProblemType").into_iter();
     let mut meanings: BTreeMap<String, String> =
-        variant_docs("crates/transport/src/http/answer/problem.rs", "ProblemType")
-            .into_iter()
-            .map(|(variant, meaning)| (snake_case(&variant), meaning))
-            .collect();
-    meanings.extend(ErrorKind::ALL.iter().map(|kind| (kind.name().to_owned(), meaning(*kind))));
+        types.map(|(variant, meaning)| (snake_case(&variant), meaning)).collect();
+    meanings.extend(ErrorKind::ALL.iter().map(|kind| (kind.name().to_owned(), String::new())));
     let problems = problems.iter().map(|(name, status, title)| {
         vec![code(name), status.to_string(), (*title).to_owned(), meanings[*name].clone()]
     });
