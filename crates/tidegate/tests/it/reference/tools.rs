@@ -22,6 +22,10 @@ text `null` where other types than text are possible, as in `where`.
 A table may have the name of its database before it, as `nycflights13.flights`, in every tool and in SQL. Then `database` can be left out. If the tables belong to
 several databases, the [federated database](federated.md) joins them.
 
+## Common parameters
+
+Most tools have some of these:
+
 ";
 
 const FUNCTIONS: &str = "\
@@ -55,6 +59,9 @@ The endpoint `/mcp/discover` offers {count} tools instead, for servers with too 
 /// Numbers of tools, as texts write them.
 const NUMBERS: [&str; 13] =
     ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+
+/// Texts that most tools take, which the page describes once.
+const COMMON: [&str; 3] = ["database", "extract", "format"];
 
 /// Parameters without a description in the schemas, which are kept short for models.
 const PARAMETERS: [(&str, &str); 19] = [
@@ -123,11 +130,16 @@ fn type_name(schema: &Value) -> String {
     }
 }
 
+/// The row of one of the parameters in [`COMMON`].
+fn common_row(name: &str) -> Vec<String> {
+    vec![code(name), "string".to_owned(), String::new(), meaning("every tool", name, &json!({}))]
+}
+
 /// `tool` as it is listed; `schema` has all its parameters.
 fn render_tool(tool: &Value, schema: &Value) -> String {
     let listed = &tool["inputSchema"]["properties"];
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().map(text).collect();
-    let mut rows = Vec::new();
+    let (mut rows, mut common) = (Vec::new(), Vec::new());
     for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
         let default = match &parameter["default"] {
             _ if required.contains(&name.as_str()) => "required".to_owned(),
@@ -137,11 +149,19 @@ fn render_tool(tool: &Value, schema: &Value) -> String {
         };
         let meaning = meaning(text(&tool["name"]), name, parameter);
         let unlisted = if listed.get(name).is_none() { " (*unlisted*)" } else { "" };
-        rows.push(vec![code(name), type_name(parameter), default, format!("{meaning}{unlisted}")]);
+        let row = vec![code(name), type_name(parameter), default, format!("{meaning}{unlisted}")];
+        if COMMON.contains(&name.as_str()) && row == common_row(name) {
+            common.push(code(name));
+        } else {
+            rows.push(row);
+        }
     }
     let hint = |name: &str| tool["annotations"][name] == json!(true);
     let effect = if hint("readOnlyHint") { "" } else { " Not read-only." };
-    let parameters = table(&["parameter", "type", "default", "meaning"], &rows);
+    let mut parameters = table(&["parameter", "type", "default", "meaning"], &rows);
+    if !common.is_empty() {
+        parameters.push_str(&format!("Common parameters: {}.\n\n", common.join(", ")));
+    }
     format!("### {}\n\n{}{effect}\n\n{parameters}", text(&tool["name"]), plain(text(&tool["description"])))
 }
 
@@ -197,6 +217,7 @@ async fn tools_page_is_current() {
         known.iter().partition(|tool| is_of_sources(text(&tool["name"])));
     let [of_sources, count] = [of_sources.len(), others.len()].map(|count| NUMBERS[count]);
     let mut page = INTRODUCTION.replace("{of_sources}", of_sources).replace("{others}", count);
+    page.push_str(&table(&["parameter", "type", "default", "meaning"], &COMMON.map(common_row)));
     page.push_str("## Tools\n\n");
     for tool in others {
         let address = format!("{}/rest/tools/{}/schema", url.trim_end_matches("/mcp"), text(&tool["name"]));
