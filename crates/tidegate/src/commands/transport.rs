@@ -44,7 +44,7 @@ pub(crate) struct ServerFlags {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
     connect: String,
 
-    /// Bearer token of an operator [env: TIDEGATE_BEARER, which is not visible in process lists]
+    /// Bearer token [env: TIDEGATE_BEARER, which is not visible in process lists]
     #[arg(long, value_name = "TOKEN", conflicts_with = "bearer_file")]
     bearer: Option<SecretArgument>,
 

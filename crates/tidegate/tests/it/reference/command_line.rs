@@ -35,7 +35,7 @@ const SHARED: &str = "Options of all commands";
 
 /// Options that several commands have: the heading of their table, and the commands.
 const SHARED_BY_SOME: [(&str, &[&str]); 3] = [
-    ("Options of a connection", &["stdio", "export", "fetch", "import"]),
+    ("Options of a connection", &["stdio", "export", "fetch", "import", "ingest", "transport"]),
     ("Options of a download", &["export", "fetch"]),
     ("Options of an HTTP server", &["demo", "serve"]),
 ];
@@ -162,9 +162,8 @@ impl Command {
 
     /// Moves the rows that all subcommands have to this command.
     fn take_rows_of_subcommands(&mut self) {
-        let link = format!("[options of `tidegate {}`](#tidegate-{})", self.words.join(" "), self.words.join("-"));
         let mut subcommands: Vec<_> = self.subcommands.iter_mut().collect();
-        self.rows.extend(take_common_rows(&mut subcommands, &link));
+        self.rows.extend(take_common_rows(&mut subcommands, None));
     }
 
     /// Renders the command and its subcommands.
@@ -174,8 +173,9 @@ impl Command {
         let has_subcommands = !self.subcommands.is_empty();
         for (index, line) in self.introduction.iter().enumerate() {
             match line.strip_prefix("Usage: ") {
-                Some(usage) if !has_subcommands => page.push_str(&format!("```text\n{usage}\n```\n\n")),
-                Some(_) => {}
+                // The heading has the usage of a command without arguments.
+                Some(usage) if has_subcommands || usage.ends_with(" [OPTIONS]") => {}
+                Some(usage) => page.push_str(&format!("```text\n{usage}\n```\n\n")),
                 None if index == 0 => page.push_str(&format!("{}.\n\n", plain(line).trim_end_matches('.'))),
                 None => page.push_str(&format!("{}\n\n", plain(line))),
             }
@@ -193,8 +193,8 @@ impl Command {
     }
 }
 
-/// Takes the rows that all of `commands` have out of them, and leaves a link. A single row stays where it is.
-fn take_common_rows(commands: &mut [&mut Command], link: &str) -> Vec<Row> {
+/// Takes the rows that all of `commands` have out of them, and leaves `link`. A single row stays where it is.
+fn take_common_rows(commands: &mut [&mut Command], link: Option<&str>) -> Vec<Row> {
     let Some((first, others @ [_, ..])) = commands.split_first() else { return Vec::new() };
     let common = first.rows.iter().filter(|row| others.iter().all(|other| other.rows.contains(row)));
     let common: Vec<Row> = common.cloned().collect();
@@ -203,7 +203,7 @@ fn take_common_rows(commands: &mut [&mut Command], link: &str) -> Vec<Row> {
     }
     for command in commands {
         command.rows.retain(|row| !common.contains(row));
-        command.links.push(link.to_owned());
+        command.links.extend(link.map(str::to_owned));
     }
     common
 }
@@ -212,16 +212,16 @@ fn take_common_rows(commands: &mut [&mut Command], link: &str) -> Vec<Row> {
 fn command_line_page_is_current() {
     let mut root = Command::read(&[]);
     let mut page = format!("{INTRODUCTION}{}## {SHARED}\n\n{}", row_table(&root.rows), row_table(&root.shared));
+    root.subcommands.iter_mut().for_each(Command::take_rows_of_subcommands);
     for (heading, names) in SHARED_BY_SOME {
         let commands = root.subcommands.iter_mut().filter(|command| names.contains(&command.words[0].as_str()));
         let text = heading.replacen("Options", "options", 1);
         let link = format!("[{text}](#{})", text.to_lowercase().replace(' ', "-"));
-        let rows = take_common_rows(&mut commands.collect::<Vec<_>>(), &link);
+        let rows = take_common_rows(&mut commands.collect::<Vec<_>>(), Some(&link));
         assert!(!rows.is_empty(), "{names:?} have no options in common");
         page.push_str(&format!("## {heading}\n\n{}", row_table(&rows)));
     }
-    for command in &mut root.subcommands {
-        command.take_rows_of_subcommands();
+    for command in &root.subcommands {
         command.render(&mut page);
     }
     check_page("command-line.md", &page);
