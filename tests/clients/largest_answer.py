@@ -163,14 +163,15 @@ def largest(probe: Probe | Inspector) -> tuple[int, str]:
     return taken, outcome
 
 
-def row(client: Client, transport: str, taken: int, outcome: str) -> str:
-    # The inspector decides whether it requests progress, and thereby events.
-
-    transport_name = TRANSPORTS[transport] if client.command else TRANSPORTS[transport].removesuffix(", as JSON")
+def row(client: Client, transports: list[str], taken: int, outcome: str) -> str:
+    names = [TRANSPORTS[transport] for transport in transports]
+    if not client.command:
+        # The inspector decides whether it requests progress, and thereby events.
+        names = [name.removesuffix(", as JSON") for name in names]
     size_text = f"{taken:,} bytes" if taken < SIZE_MAX else "16 MiB and more"
     # The place in the probe does not help a reader.
     error_text = re.sub(r" \(\w+\.\w+:\d+\)|[|`]", "", outcome)[:ERROR_CHARACTERS_MAX]
-    return f"| {client.title} | {transport_name} | {size_text} | {f'`{error_text}`' if error_text else ''} |\n"
+    return f"| {client.title} | {'; '.join(names)} | {size_text} | {f'`{error_text}`' if error_text else ''} |\n"
 
 
 def measure(shop: str, home: str) -> list[str]:
@@ -186,6 +187,7 @@ def measure(shop: str, home: str) -> list[str]:
             "ws": [f"ws{url.removeprefix('http')}/ws"],
         }
         for client in clients():
+            without_limit = []
             for transport in client.transports:
                 target = targets[transport]
                 probe = (
@@ -193,8 +195,13 @@ def measure(shop: str, home: str) -> list[str]:
                 )
                 taken, outcome = largest(probe)
                 probe.close()
-                lines.append(row(client, transport, taken, outcome))
-                print(lines[-1], end="", file=sys.stderr, flush=True)
+                print(row(client, [transport], taken, outcome), end="", file=sys.stderr, flush=True)
+                if taken < SIZE_MAX:
+                    lines.append(row(client, [transport], taken, outcome))
+                else:
+                    without_limit.append(transport)
+            if without_limit:
+                lines.append(row(client, without_limit, SIZE_MAX, ""))
     return lines
 
 
