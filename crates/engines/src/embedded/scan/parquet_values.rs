@@ -4,7 +4,7 @@
 //! of its bytes. UUIDs have PostgreSQL's notation: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
 //!
 //! A time of a coarser unit than that of its table is a value of this kind, too. DataFusion casts the constant beside such a
-//! column to its unit, and cuts off its last digits (`docs/decisions/upstream/constants-of-finer-units.md`).
+//! column to its unit, and cuts off its last digits (`docs/decisions/upstream/texts.md`).
 //!
 //! Times of 96 bits are read as microseconds, as Spark writes them, which have room for all years. At the first time with
 //! nanoseconds the column gets nanoseconds, and the statement is planned again. No time is rounded.
