@@ -197,7 +197,7 @@ pub(crate) struct AnnotationsConfig {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct InputConfig {
-    /// string, integer, number, boolean, date, timestamp, list or identifier. Default: string.
+    /// Type of the value. Default: string.
     #[serde(rename = "type")]
     pub(crate) kind: InputType,
     /// Type of a list's values. Default: none; required for a list.
@@ -255,7 +255,7 @@ pub(crate) struct AllowedOriginsConfig {
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TransactionConfig {
-    /// read committed, repeatable read or serializable. Default: read committed.
+    /// Isolation level. Default: read committed.
     pub(crate) isolation: IsolationConfig,
     /// Whether the statement may write. Annotations state it. Default: false.
     pub(crate) writes: bool,

@@ -89,7 +89,7 @@ pub(crate) struct PromptArgumentConfig {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessageConfig {
-    /// user or assistant. Default: user.
+    /// Role of the message. Default: user.
     #[serde(default)]
     pub(crate) role: MessageRole,
     /// Text, with arguments as {{argument}}. Default: none.

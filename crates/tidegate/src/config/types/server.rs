@@ -164,7 +164,7 @@ pub(crate) struct TlsConfig {
     /// File of revocation lists (PEM), one for each authority of client_ca. Clients of an authority without a list are
     /// refused. Default: none.
     pub(crate) client_crl: Option<PathBuf>,
-    /// Oldest accepted version: "1.2" or "1.3". Default: "1.2".
+    /// Oldest accepted version. Default: "1.2".
     #[serde(default)]
     pub(crate) min_version: TlsVersionConfig,
 }

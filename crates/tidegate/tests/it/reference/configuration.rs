@@ -198,7 +198,7 @@ impl Page {
                 Some((first, _)) if is_single => format!("{first}."),
                 _ => description.meaning,
             };
-            rows.push(vec![name.clone(), self.type_name(property), default, plain(&meaning)]);
+            rows.push(vec![name.clone(), without_item_type(&self.type_name(property)), default, plain(&meaning)]);
         }
         rows
     }
@@ -229,6 +229,14 @@ impl Page {
             text.push_str(&table(&["key", "type", "default", "meaning"], &own));
         }
         text
+    }
+}
+
+/// `text or list: text` as `text or list`: the items of the list have the type of the single value.
+fn without_item_type(type_name: &str) -> String {
+    match type_name.split_once(" or list: ") {
+        Some((single, items)) if single == items => format!("{single} or list"),
+        _ => type_name.to_owned(),
     }
 }
 
