@@ -15,7 +15,7 @@ changes take effect. An unknown key is an error.
 
 In a path, `[]` stands for each item of a list and `NAME` for a name of your choice. A size is a number of bytes (`4096`) or has a unit
 (`40KB`, `1MiB`). A duration has a unit (`500ms`, `60s`, `5m`, `1h`). Paths are relative to the main file. Write a secret as `${VARIABLE}` or
-`${file:PATH}`. An empty default means none; `see above` means that the text above the table states it.
+`${file:PATH}`. An empty default means none, or what the text above the table states; of an object, the defaults of its keys.
 
 Each `object` links to its keys; its row has their purpose. Under a heading with several paths are the keys that all of these objects have.
 
@@ -188,8 +188,8 @@ impl Page {
                 _ if required.contains(&name.as_str()) => "required".to_owned(),
                 Some(default) if default == "none" => String::new(),
                 Some(default) => plain(default),
-                None if has_common_default => "see above".to_owned(),
-                None if objects.iter().any(|(path, _)| path == name) => "see its keys".to_owned(),
+                // The text above the table has it, or the section of the object.
+                None if has_common_default || objects.iter().any(|(path, _)| path == name) => String::new(),
                 None => panic!("the doc comment of {} does not state its default (Default: none.)", section.key(name)),
             };
             // The section of a single object has the further sentences.
@@ -290,7 +290,7 @@ fn an_object_in_several_places_has_one_section() {
     }});
     let page = Page::new(schema).render();
     assert!(page.contains("| `a` | [object](#a-b) |  | TLS of a. More. |"), "{page}");
-    assert!(page.contains("| `b` | [object](#a-b) | see its keys | TLS of b. |"), "{page}");
+    assert!(page.contains("| `b` | [object](#a-b) |  | TLS of b. |"), "{page}");
     assert!(page.contains("## `a`, `b`\n\nTLS of one. Of all.\n"), "{page}");
     assert_eq!(page.matches("| `key` | text |  | The key. |").count(), 1, "{page}");
 }

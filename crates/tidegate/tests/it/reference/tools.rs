@@ -235,9 +235,11 @@ async fn tools_page_is_current() {
     }
     let templates = list(&url, "resources/templates/list", "resourceTemplates").await;
     page.push_str(&format!("## Resource templates\n\n{}", render_resources(&templates, "uriTemplate")));
-    let resources = list(&url, "resources/list", "resources").await;
+    let mut resources = list(&url, "resources/list", "resources").await;
+    resources.retain(|resource| ["nycflights13", "flights", "shop_app"].contains(&text(&resource["name"])));
     page.push_str(
-        "## Resources\n\nThe list has each database and each table that the caller can access. For the demo data:\n\n",
+        "## Resources\n\nThe list has each database, table and log source that the caller can access, such as these of the demo \
+         data:\n\n",
     );
     page.push_str(&render_resources(&resources, "uri"));
     check_page("tools.md", &page);
