@@ -24,9 +24,8 @@ The packages for Debian and Homebrew install completion scripts. Otherwise, add 
 | zsh | `source <(tidegate completions zsh)`, after `compinit` |
 | fish | `tidegate completions fish \\| source` |
 
-In these shells, Tab also completes paths and the names of databases, tables, tools, their arguments, toolsets and roles. The names come from the configuration and the
-paths of the line. If databases have to be opened for them, this takes one second at most; names of the configuration appear in any case. Nothing is changed, and a
-configuration with errors has no names. With `--connect`, tables of the running server are not completed.
+In these shells, Tab also completes paths and the names of databases, tables, tools, their arguments, toolsets and roles. The names come from a configuration without errors
+and the paths of the line, but not from a server of `--connect`. Opening databases for them takes one second at most.
 
 ";
 

@@ -15,10 +15,9 @@ Each failed call has one kind. MCP, REST, the log and the metrics show the same 
 
 - **MCP**: a failed call of a tool usually has a result with `isError: true`, whose text a model can read. Other failed calls have a JSON-RPC error
   with the kind in `data.kind`.
-- **REST**: a problem of [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) with the name of the kind. [REST](transports/rest.md#problems)
-  describes its members.
-- **Log and metrics**: the name of the kind is the outcome of the call. A call without an error has the outcome `done`.
-  The log has the detail of a fault of the server as `ERROR`, of `unavailable` as `WARN`, and of other errors only at the level `debug`.
+- **REST**: a [problem](transports/rest.md#problems) with the name of the kind.
+- **Log and metrics**: the name of the kind is the outcome of the call, or `done`. The log has the detail of a fault of the server as `ERROR`, of
+  `unavailable` as `WARN`, and of other errors only at the level `debug`.
 
 ";
 

@@ -14,13 +14,13 @@ A server offers these built-in entries. [Tools of your own](declared-entries.md)
 the built-in entries. Descriptions are those that a model receives. [Answers](answers.md) describes `format`,
 `extract` and the limits of an answer. [Stored results](stored-results.md) describes `delivery` and `cursor`.
 
-A server with sources of logs and metrics, such as that of the demo, has {of_sources} more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe. The list of the other {others} tools costs a model fewer than 1,450 tokens (`o200k_base`, `cl100k_base`). It leaves out the parameters that are marked *unlisted*, because models
-seldom need them; calls may have them. With `advanced: true` in `tidegate.yaml`, lists have all parameters. A number, `true` or `false` may be written as text, a list or an object
-as its JSON text, also within others, and a single item stands for a list of one. `null` counts as absent, except where it is a value, and so does an empty `format` or `cursor`, and the
-text `null` where other types than text are possible, as in `where`.
-
-A table may have the name of its database before it, as `nycflights13.flights`, in every tool and in SQL. Then `database` can be left out. If the tables belong to
-several databases, the [federated database](federated.md) joins them.
+- A server with sources of logs and metrics, such as that of the demo, has {of_sources} more tools, which [Logs](logs.md) and [Metric sources](metric-sources.md) describe.
+- The list of the other {others} tools costs a model fewer than 1,450 tokens. It leaves out the parameters that are marked *unlisted*, which calls may have. With `advanced: true` in
+  `tidegate.yaml`, lists have all parameters.
+- A number, `true` or `false` may be written as text, a list or an object as its JSON text. A single item stands for a list of one.
+- `null` counts as absent where it is no value. So do an empty `format` or `cursor`, and the text `null` where other types than text are possible, as in `where`.
+- A table may have the name of its database before it, as `nycflights13.flights`, in every tool and in SQL. Then `database` can be left out. If the tables belong to several
+  databases, the [federated database](federated.md) joins them.
 
 ## Common parameters
 
