@@ -337,8 +337,8 @@ impl RpcError {
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
     /// The resource does not exist; up to 2025-11-25.
     const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
-    /// The entry requires authentication, and the caller is anonymous. The code is older than the rule that reserves
-    /// its range for the specification. Handlers in databases return it as well.
+    /// The entry requires authentication, and the caller is anonymous. Handlers in databases return it as well.
+    // The code is older than the rule that reserves its range for the specification.
     pub const UNAUTHENTICATED: i64 = -32_001;
     /// Refusals without a code in the specification. The code is outside the reserved range.
     pub const REFUSED: i64 = -31_000;
