@@ -34,14 +34,14 @@ pub enum RpcAnswer {
     /// One complete message.
     Whole(ResponseMessage),
     /// Notifications and the frames of one message, while they are produced.
-    Stream(Box<AnswerStream>),
+    Stream(Box<ResponseStream>),
     /// Notifications, until the client or the server ends the stream.
     Listen(ListenStream),
 }
 
-/// A part of a streamed answer.
+/// A part of a streamed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnswerFrame {
+pub enum ResponseFrame {
     /// A complete message that belongs to the request: a notification, or a server request to a legacy client. Sent
     /// only before the first response bytes.
     Notification(Bytes),
@@ -58,8 +58,8 @@ pub(crate) enum InputMode {
     Live(Arc<McpSession>),
 }
 
-/// A streamed answer. Dropping it cancels the call.
-pub struct AnswerStream {
+/// A streamed response. Dropping it cancels the call.
+pub struct ResponseStream {
     job: Arc<Job>,
     /// `None` while the call becomes a task.
     reply: Option<Reply>,
@@ -70,7 +70,7 @@ pub struct AnswerStream {
     input_mode: InputMode,
     /// The transition to a task; `None` for a call that cannot become one.
     task_transition: Option<TaskTransition>,
-    ready_frames: VecDeque<AnswerFrame>,
+    ready_frames: VecDeque<ResponseFrame>,
     last_progress: f64,
     /// The last progress message, for the status of a task that the call may become.
     last_message: Option<String>,
@@ -81,7 +81,7 @@ pub struct AnswerStream {
     error: Option<RpcError>,
 }
 
-impl AnswerStream {
+impl ResponseStream {
     pub(crate) fn new(
         reply: Reply,
         encoder: Box<dyn ReplyEncoder>,
@@ -117,7 +117,7 @@ impl AnswerStream {
             return RpcAnswer::Stream(Box::new(self));
         }
         let Some(first) = self.next().await else { return RpcAnswer::NoResponse };
-        let is_server_request = matches!(first, AnswerFrame::Notification(_));
+        let is_server_request = matches!(first, ResponseFrame::Notification(_));
         self.ready_frames.push_back(first);
         if is_server_request {
             return RpcAnswer::Stream(Box::new(self));
@@ -135,7 +135,7 @@ impl AnswerStream {
             return RpcAnswer::Stream(Box::new(self));
         }
         let parts = self.ready_frames.iter().map(|frame| match frame {
-            AnswerFrame::Notification(bytes) | AnswerFrame::ResponseBytes(bytes) => bytes.as_ref(),
+            ResponseFrame::Notification(bytes) | ResponseFrame::ResponseBytes(bytes) => bytes.as_ref(),
         });
         let bytes = parts.collect::<Vec<_>>().concat().into();
         let (error_code, call_rejection) = self.error.map(|error| (error.code, error.rejection)).unzip();
@@ -143,8 +143,8 @@ impl AnswerStream {
     }
 
     /// The next frame. `None` when the answer is complete, or when the client cancelled the request. In the latter case
-    /// nothing more may be sent, and [`AnswerStream::is_complete`] is false.
-    pub async fn next(&mut self) -> Option<AnswerFrame> {
+    /// nothing more may be sent, and [`ResponseStream::is_complete`] is false.
+    pub async fn next(&mut self) -> Option<ResponseFrame> {
         match self.ready_frames.pop_front() {
             Some(frame) => Some(frame),
             None => self.produce_frame().await,
@@ -156,7 +156,7 @@ impl AnswerStream {
         Self { task_transition: transition, ..self }
     }
 
-    async fn produce_frame(&mut self) -> Option<AnswerFrame> {
+    async fn produce_frame(&mut self) -> Option<ResponseFrame> {
         let Some(guard) = &self.guard else { return self.wait_for_frame().await };
         let cancelled = guard.token().clone();
         tokio::select! {
@@ -167,7 +167,7 @@ impl AnswerStream {
     }
 
     /// Waits for the next frame. Cancel-safe: dropping the future loses nothing.
-    async fn wait_for_frame(&mut self) -> Option<AnswerFrame> {
+    async fn wait_for_frame(&mut self) -> Option<ResponseFrame> {
         while !self.has_ended {
             let frame = match self.next_part().await {
                 Some(part) => self.reply_frame(part),
@@ -204,7 +204,7 @@ impl AnswerStream {
     }
 
     /// The response for a call that became a task; `None` if it continues as a call.
-    fn task_frame(&mut self, transition_outcome: TransitionOutcome) -> Option<AnswerFrame> {
+    fn task_frame(&mut self, transition_outcome: TransitionOutcome) -> Option<ResponseFrame> {
         let (response, error) = match transition_outcome {
             TransitionOutcome::Task(members) => {
                 let envelope = self.envelope.clone().with_result_type(ResultType::Task);
@@ -217,14 +217,14 @@ impl AnswerStream {
             }
         };
         (self.has_begun, self.has_ended, self.error) = (true, true, error);
-        Some(AnswerFrame::ResponseBytes(response))
+        Some(ResponseFrame::ResponseBytes(response))
     }
 
     /// Ends a response that has begun, and cancels its call: the remaining bytes, with `reason` as the error.
     pub fn abandon(&mut self, reason: String) -> Bytes {
         let mut rest: Vec<u8> = Vec::new();
         for frame in self.ready_frames.drain(..) {
-            if let AnswerFrame::ResponseBytes(bytes) = frame {
+            if let ResponseFrame::ResponseBytes(bytes) = frame {
                 rest.extend_from_slice(&bytes);
             }
         }
@@ -246,7 +246,7 @@ impl AnswerStream {
         self.has_ended && self.ready_frames.is_empty()
     }
 
-    fn reply_frame(&mut self, part: ReplyPart) -> Option<AnswerFrame> {
+    fn reply_frame(&mut self, part: ReplyPart) -> Option<ResponseFrame> {
         let bytes = match part {
             ReplyPart::Notification(notification) => return self.notification_frame(&notification),
             ReplyPart::InputRequest(pending_input_request) => return self.input_request_frame(pending_input_request),
@@ -259,7 +259,7 @@ impl AnswerStream {
             part => self.encoder.encode(part).0,
         };
         self.has_begun |= !bytes.is_empty();
-        (!bytes.is_empty()).then_some(AnswerFrame::ResponseBytes(bytes))
+        (!bytes.is_empty()).then_some(ResponseFrame::ResponseBytes(bytes))
     }
 
     fn end(&mut self, end: Result<AnswerMeta, Error>) -> (Bytes, Option<RpcError>) {
@@ -284,17 +284,17 @@ impl AnswerStream {
     }
 
     /// A server request. It cannot be sent within a response; its handler then receives no answer.
-    fn input_request_frame(&mut self, pending_input_request: PendingInputRequest) -> Option<AnswerFrame> {
+    fn input_request_frame(&mut self, pending_input_request: PendingInputRequest) -> Option<ResponseFrame> {
         match &self.input_mode {
             InputMode::Live(session) if !self.has_begun => {
-                session.server_requests.create_request(pending_input_request).map(AnswerFrame::Notification)
+                session.server_requests.create_request(pending_input_request).map(ResponseFrame::Notification)
             }
             _ => None,
         }
     }
 
     /// A notification. Progress must rise, and no notification may follow the start of the response.
-    fn notification_frame(&mut self, notification: &ReplyNotification) -> Option<AnswerFrame> {
+    fn notification_frame(&mut self, notification: &ReplyNotification) -> Option<ResponseFrame> {
         if self.has_begun {
             return None;
         }
@@ -306,7 +306,7 @@ impl AnswerStream {
             self.last_message.clone_from(message);
         }
         encode_notification(notification, self.progress_token.as_deref(), self.envelope.dialect)
-            .map(AnswerFrame::Notification)
+            .map(ResponseFrame::Notification)
     }
 }
 
@@ -373,7 +373,7 @@ impl McpService {
         match self.registry().call(call) {
             Ok(reply) => {
                 let encoder = Box::new(CallToolEncoder::new(request.envelope.clone()));
-                let mut stream = AnswerStream::new(reply, encoder, request, input_mode);
+                let mut stream = ResponseStream::new(reply, encoder, request, input_mode);
                 if may_be_task {
                     stream = stream.with_task_transition(self.tasks.clone());
                 }
@@ -398,7 +398,7 @@ impl McpService {
         let reply = self.registry().call(call);
         let reply = reply.map_err(|error| RpcError::from_error(&error, Some(&uri), request.envelope.dialect))?;
         let encoder = Box::new(ReadResourceEncoder::new(request.envelope.clone(), uri, mime_type, cache));
-        Ok(AnswerStream::new(reply, encoder, request, input_mode).begin().await)
+        Ok(ResponseStream::new(reply, encoder, request, input_mode).begin().await)
     }
 
     pub(crate) async fn get_prompt(&self, request: InFlightRequest<'_>) -> Result<RpcAnswer, RpcError> {
@@ -411,7 +411,7 @@ impl McpService {
         let input_mode = self.enable_input(&mut call, &request, "prompts/get")?;
         let reply = self.registry().call(call).map_err(|error| request.to_rpc_error(&error))?;
         let encoder = Box::new(CollectingEncoder::for_prompt(request.envelope.clone(), description));
-        Ok(AnswerStream::new(reply, encoder, request, input_mode).begin().await)
+        Ok(ResponseStream::new(reply, encoder, request, input_mode).begin().await)
     }
 
     pub(crate) async fn complete(&self, request: InFlightRequest<'_>) -> Result<RpcAnswer, RpcError> {
@@ -428,7 +428,7 @@ impl McpService {
         let reply = self.registry().call(request.to_call(CallTarget::Completion(completion)));
         let reply = reply.map_err(|error| request.to_rpc_error(&error))?;
         let encoder = Box::new(CollectingEncoder::for_completion(request.envelope.clone()));
-        Ok(AnswerStream::new(reply, encoder, request, InputMode::Unavailable).begin().await)
+        Ok(ResponseStream::new(reply, encoder, request, InputMode::Unavailable).begin().await)
     }
 
     /// Enables input requests of the handler that the client can answer, in the way of its revision.

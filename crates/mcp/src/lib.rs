@@ -16,7 +16,7 @@ mod session;
 mod tasks;
 mod wire;
 
-pub use answer::{AnswerFrame, AnswerStream, RpcAnswer};
+pub use answer::{ResponseFrame, ResponseStream, RpcAnswer};
 pub use encode::ContentBlocks;
 pub use jsonrpc::{
     BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, ReadLine, RequestId, RequestMeta, ResponseMessage,

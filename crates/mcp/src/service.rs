@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Budget, CallTarget, Caller, Error, LogLevel};
 use tidegate_runtime::{Call, ClientRequest, Registry, ServerName};
 
-use crate::answer::{AnswerFrame, RpcAnswer};
+use crate::answer::{ResponseFrame, RpcAnswer};
 use crate::encode::{ResponseEnvelope, ResultType};
 use crate::input_rounds::RequestStateStore;
 use crate::jsonrpc::{
@@ -410,7 +410,7 @@ impl McpService {
             RpcAnswer::Stream(mut stream) => {
                 let mut whole = Vec::new();
                 while let Some(frame) = stream.next().await {
-                    if let AnswerFrame::ResponseBytes(piece) = frame {
+                    if let ResponseFrame::ResponseBytes(piece) = frame {
                         whole.extend_from_slice(&piece);
                     }
                 }

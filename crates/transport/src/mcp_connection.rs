@@ -14,8 +14,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tidegate_core::{AuthenticationError, Budget, CallOrigin, Caller, ErrorKind};
 use tidegate_mcp::{
-    AnswerFrame, AnswerStream, InFlightRequests, IncomingMessage, ListenStream, McpService, McpSession,
-    NotificationFeed, RequestContext, RequestId, RpcAnswer, RpcError, RpcRequest,
+    InFlightRequests, IncomingMessage, ListenStream, McpService, McpSession, NotificationFeed, RequestContext,
+    RequestId, ResponseFrame, ResponseStream, RpcAnswer, RpcError, RpcRequest,
 };
 use tidegate_runtime::event::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -307,15 +307,15 @@ impl RequestTask {
     }
 
     /// Sends the answer when it is complete, or while it is produced. Its notifications are sent immediately.
-    async fn send_answer(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
+    async fn send_answer(&self, id: &RequestId, mut stream: Box<ResponseStream>) {
         let mut sink: Option<AnswerSink> = None;
         let mut revalidator = self.revalidator();
         let failure = loop {
             match revalidator.next_frame(&mut stream).await {
-                Ok(Some(AnswerFrame::Notification(notification))) => {
+                Ok(Some(ResponseFrame::Notification(notification))) => {
                     self.send(OutgoingMessage::Whole(notification)).await;
                 }
-                Ok(Some(AnswerFrame::ResponseBytes(piece))) => {
+                Ok(Some(ResponseFrame::ResponseBytes(piece))) => {
                     let opened = match &mut sink {
                         Some(opened) => opened,
                         none => none.insert(self.open_sink().await),

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::{Stream, stream};
 use serde_json::json;
 use tidegate_core::{Caller, ErrorKind};
-use tidegate_mcp::{AnswerFrame, AnswerStream, DecodeError, IncomingMessage, RpcError, RpcResponse};
+use tidegate_mcp::{DecodeError, IncomingMessage, ResponseFrame, ResponseStream, RpcError, RpcResponse};
 use tidegate_runtime::Registry;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -76,7 +76,7 @@ impl CallerRevalidator {
         }
     }
 
-    pub(crate) async fn next_frame(&mut self, stream: &mut AnswerStream) -> Result<Option<AnswerFrame>, Revoked> {
+    pub(crate) async fn next_frame(&mut self, stream: &mut ResponseStream) -> Result<Option<ResponseFrame>, Revoked> {
         self.run_while_valid(std::pin::pin!(stream.next())).await
     }
 

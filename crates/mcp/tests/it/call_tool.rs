@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{MissingNode, MissingNodes};
-use tidegate_mcp::{AnswerFrame, Revision, RpcAnswer};
+use tidegate_mcp::{ResponseFrame, Revision, RpcAnswer};
 use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, SnapshotBuilder, Tool, WriteSummary, handler_fn};
 
 use crate::client::{Client, bytes, request};
@@ -252,11 +252,11 @@ async fn streams_first_bytes_before_tool_ends() {
     let RpcAnswer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else {
         panic!()
     };
-    let Some(AnswerFrame::ResponseBytes(first)) = stream.next().await else { panic!() };
+    let Some(ResponseFrame::ResponseBytes(first)) = stream.next().await else { panic!() };
     assert!(first.ends_with(b"\"text\":\"first"), "{first:?}");
     assert!(!stream.is_complete());
     host.release.cancel();
-    let Some(AnswerFrame::ResponseBytes(second)) = stream.next().await else { panic!() };
+    let Some(ResponseFrame::ResponseBytes(second)) = stream.next().await else { panic!() };
     assert_eq!(second, "second");
     while stream.next().await.is_some() {}
     assert!(stream.is_complete());

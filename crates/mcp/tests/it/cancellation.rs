@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_mcp::{AnswerFrame, Revision, RpcAnswer};
+use tidegate_mcp::{ResponseFrame, Revision, RpcAnswer};
 use tidegate_runtime::JobState;
 
 use crate::client::{Client, collect_answer, request};
@@ -44,7 +44,7 @@ async fn a_response_that_has_begun_is_not_completed() {
     let RpcAnswer::Stream(mut stream) = client.service.answer(request(&message), &client.context).await else {
         panic!()
     };
-    assert!(matches!(stream.next().await, Some(AnswerFrame::ResponseBytes(_))));
+    assert!(matches!(stream.next().await, Some(ResponseFrame::ResponseBytes(_))));
     client.notify("notifications/cancelled", json!({"requestId": 7}));
     assert!(stream.next().await.is_none());
     assert!(!stream.is_complete());

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, CallOrigin, Caller, Principal, TransportKind};
 use tidegate_mcp::{
-    AnswerFrame, DecodeError, InFlightRequests, IncomingMessage, McpService, RequestContext, Revision, RpcAnswer,
+    DecodeError, InFlightRequests, IncomingMessage, McpService, RequestContext, ResponseFrame, Revision, RpcAnswer,
     RpcError, RpcRequest, decode,
 };
 
@@ -207,7 +207,7 @@ pub(crate) async fn bytes(answer: RpcAnswer) -> Vec<u8> {
     };
     let mut response = Vec::new();
     while let Some(frame) = stream.next().await {
-        if let AnswerFrame::ResponseBytes(piece) = frame {
+        if let ResponseFrame::ResponseBytes(piece) = frame {
             response.extend_from_slice(&piece);
         }
     }
@@ -239,11 +239,11 @@ pub(crate) async fn collect_answer(answer: RpcAnswer) -> ClientResult {
             let mut response = Vec::new();
             while let Some(frame) = stream.next().await {
                 match frame {
-                    AnswerFrame::Notification(bytes) => {
+                    ResponseFrame::Notification(bytes) => {
                         assert!(response.is_empty(), "a notification within the response");
                         client_result.notifications.push(read(&bytes));
                     }
-                    AnswerFrame::ResponseBytes(bytes) => {
+                    ResponseFrame::ResponseBytes(bytes) => {
                         response.extend_from_slice(&bytes);
                         client_result.pieces += 1;
                     }

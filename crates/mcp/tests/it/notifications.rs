@@ -95,7 +95,7 @@ async fn progress_token_is_returned_verbatim() {
             panic!("{token}")
         };
         assert!(stream.may_notify());
-        let Some(tidegate_mcp::AnswerFrame::Notification(message)) = stream.next().await else { panic!("{token}") };
+        let Some(tidegate_mcp::ResponseFrame::Notification(message)) = stream.next().await else { panic!("{token}") };
         let message = String::from_utf8(message.to_vec()).unwrap();
         assert!(message.contains(&format!(r#""params":{{"progressToken":{token},"progress":1.0}}"#)), "{message}");
     }

@@ -1,7 +1,7 @@
 //! Requests of ours to legacy clients: what is asked in which revision, and what becomes of their answers.
 
 use serde_json::{Value, json};
-use tidegate_mcp::{AnswerFrame, AnswerStream, IncomingMessage, Revision, RpcAnswer, decode};
+use tidegate_mcp::{IncomingMessage, ResponseFrame, ResponseStream, Revision, RpcAnswer, decode};
 
 use crate::client::{Client, ClientResult, message, request};
 use tidegate_testkit::host::Host;
@@ -40,8 +40,8 @@ async fn converse(
             let mut response = Vec::new();
             while let Some(frame) = stream.next().await {
                 match frame {
-                    AnswerFrame::ResponseBytes(piece) => response.extend_from_slice(&piece),
-                    AnswerFrame::Notification(bytes) => {
+                    ResponseFrame::ResponseBytes(piece) => response.extend_from_slice(&piece),
+                    ResponseFrame::Notification(bytes) => {
                         let text: Value = serde_json::from_slice(&bytes).unwrap();
                         if text.get("id").is_none() {
                             check_notification(client.revision, &text);
@@ -187,19 +187,19 @@ async fn invalid_answers_are_reported_to_handler() {
 }
 
 /// A call that has asked: the rest of its answer, and the question.
-async fn begin_call(client: &Client, id: usize, params: Value) -> (AnswerStream, Value) {
+async fn begin_call(client: &Client, id: usize, params: Value) -> (ResponseStream, Value) {
     let request = request(&message(id, "tools/call", params));
     let RpcAnswer::Stream(mut stream) = client.service.answer(request, &client.context).await else {
         panic!("no stream")
     };
-    let Some(AnswerFrame::Notification(question)) = stream.next().await else { panic!("no question") };
+    let Some(ResponseFrame::Notification(question)) = stream.next().await else { panic!("no question") };
     (*stream, serde_json::from_slice(&question).unwrap())
 }
 
-async fn read_rest(mut stream: AnswerStream) -> String {
+async fn read_rest(mut stream: ResponseStream) -> String {
     let mut response = Vec::new();
     while let Some(frame) = stream.next().await {
-        let AnswerFrame::ResponseBytes(piece) = frame else { panic!("another question") };
+        let ResponseFrame::ResponseBytes(piece) = frame else { panic!("another question") };
         response.extend_from_slice(&piece);
     }
     String::from_utf8(response).unwrap()

@@ -19,7 +19,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::{CallOrigin, Caller};
 use tidegate_mcp::{
-    AnswerStream, DecodeError, InFlightRequests, IncomingMessage, RequestContext, RequestId, Revision, RpcAnswer,
+    DecodeError, InFlightRequests, IncomingMessage, RequestContext, RequestId, ResponseStream, Revision, RpcAnswer,
     RpcError, RpcRequest, decode,
 };
 use tidegate_runtime::Registry;
@@ -229,7 +229,7 @@ fn stream_resumable(
     http_state: &HttpState,
     session: Arc<HttpSession>,
     id: &RequestId,
-    answer: Box<AnswerStream>,
+    answer: Box<ResponseStream>,
     revalidator: CallerRevalidator,
 ) -> Result<Response, Refusal> {
     let (number, replay) = session.open_stream().ok_or_else(|| {
@@ -253,7 +253,7 @@ fn stream_resumable(
 }
 
 async fn write_events(
-    mut answer: Box<AnswerStream>,
+    mut answer: Box<ResponseStream>,
     mut revalidator: CallerRevalidator,
     number: u64,
     replay: &ReplayBuffer,

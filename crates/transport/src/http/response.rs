@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::{CallOrigin, LimitLevel, TransportKind};
-use tidegate_mcp::{AnswerFrame, AnswerStream, CallRejection, RequestId, ResponseMessage, RpcError};
+use tidegate_mcp::{CallRejection, RequestId, ResponseFrame, ResponseMessage, ResponseStream, RpcError};
 use tidegate_runtime::TransportGroup;
 
 use super::answer::ProblemDetails;
@@ -153,15 +153,15 @@ pub(super) fn accepted() -> Response {
 }
 
 /// A streamed answer as one chunked JSON object without notifications; it breaks when its caller is no longer admitted.
-pub(super) fn streamed_json(answer: Box<AnswerStream>, revalidator: CallerRevalidator) -> Response {
+pub(super) fn streamed_json(answer: Box<ResponseStream>, revalidator: CallerRevalidator) -> Response {
     let pieces = stream::unfold(Some((answer, revalidator)), |streaming| async move {
         let (mut answer, mut revalidator) = streaming?;
         loop {
             match revalidator.next_frame(&mut answer).await {
-                Ok(Some(AnswerFrame::ResponseBytes(piece))) => {
+                Ok(Some(ResponseFrame::ResponseBytes(piece))) => {
                     return Some((Ok(piece), Some((answer, revalidator))));
                 }
-                Ok(Some(AnswerFrame::Notification(_))) => {}
+                Ok(Some(ResponseFrame::Notification(_))) => {}
                 Ok(None) => return None,
                 Err(Revoked) => return Some((Err(broken_body_error(REVOKED_REASON).await), None)),
             }

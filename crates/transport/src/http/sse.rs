@@ -15,7 +15,7 @@ use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use parking_lot::Mutex;
-use tidegate_mcp::{AnswerFrame, AnswerStream};
+use tidegate_mcp::{ResponseFrame, ResponseStream};
 use tokio::sync::Notify;
 
 use super::body::{REVOKED_REASON, broken_body_error};
@@ -42,11 +42,11 @@ impl EventWriter {
     }
 
     /// The bytes of `frame`. `id` precedes the `data:` of an event that begins here.
-    pub(super) fn encode_frame(&mut self, frame: AnswerFrame, id: Option<&str>) -> Bytes {
+    pub(super) fn encode_frame(&mut self, frame: ResponseFrame, id: Option<&str>) -> Bytes {
         match frame {
-            AnswerFrame::Notification(message) => encode_event(&message, id),
-            AnswerFrame::ResponseBytes(piece) if self.is_open => piece,
-            AnswerFrame::ResponseBytes(piece) => {
+            ResponseFrame::Notification(message) => encode_event(&message, id),
+            ResponseFrame::ResponseBytes(piece) if self.is_open => piece,
+            ResponseFrame::ResponseBytes(piece) => {
                 self.is_open = true;
                 let mut bytes = begin_event(id, piece.len());
                 bytes.put_slice(&piece);
@@ -89,7 +89,7 @@ fn begin_event(id: Option<&str>, message_bytes: usize) -> BytesMut {
 }
 
 /// The end of the answer ends the stream, dropping the stream cancels the call, and a revoked caller breaks it.
-pub(super) fn event_stream_body(answer: Box<AnswerStream>, revalidator: CallerRevalidator) -> Body {
+pub(super) fn event_stream_body(answer: Box<ResponseStream>, revalidator: CallerRevalidator) -> Body {
     let state = Some((answer, revalidator, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
         let (mut answer, mut revalidator, mut writer) = state?;
