@@ -1,7 +1,7 @@
 //! Encodes results as bytes, while the reply is produced. All have one envelope: id, server identity, result type, cache
 //! hint.
 //!
-//! In a list of content blocks, a text block is opened once, and text is escaped into it as it arrives. `GetPromptResult` and
+//! In a list of content items, a text item is opened once, and text is escaped into it as it arrives. `GetPromptResult` and
 //! `CompleteResult` are small, and collected until the reply ends. The names of members of `_meta` are only here.
 //!
 //! MCP 2026-07-28: [`_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#meta),
@@ -180,16 +180,16 @@ fn failure_meta(error: &Error) -> AnswerMeta {
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
 const TEXT_CLOSING: &str = "\"}";
 
-/// The state of a growing list of blocks.
+/// The state of a growing list of items.
 #[derive(Debug)]
-pub struct ContentBlocks {
-    /// The JSON text before the first block; empty when it was returned.
+pub struct ContentItems {
+    /// The JSON text before the first item; empty when it was returned.
     opening: String,
     has_blocks: bool,
     text_is_open: bool,
 }
 
-impl ContentBlocks {
+impl ContentItems {
     /// A list that begins with `opening`, JSON text that ends with a bracket.
     pub fn new(opening: String) -> Self {
         Self { opening, has_blocks: false, text_is_open: false }
@@ -200,40 +200,40 @@ impl ContentBlocks {
         self.opening.is_empty()
     }
 
-    /// `text`, escaped into a block of MCP.
+    /// `text`, escaped into an item of MCP.
     pub fn push_text(&mut self, text: &str) -> Bytes {
         self.push_text_into(TEXT_OPENING, text)
     }
 
-    /// `text`, escaped into the open block, or after `opening`, which opens one up to the first quote of the text.
+    /// `text`, escaped into the open item, or after `opening`, which opens one up to the first quote of the text.
     fn push_text_into(&mut self, opening: &str, text: &str) -> Bytes {
         if self.text_is_open {
             return escape_json(text);
         }
-        let mut bytes = (self.begin_block() + opening).into_bytes();
+        let mut bytes = (self.begin_item() + opening).into_bytes();
         self.text_is_open = true;
         bytes.extend_from_slice(&escape_json(text));
         bytes.into()
     }
 
-    /// Closes the open text block, if there is one.
+    /// Closes the open text item, if there is one.
     pub fn end_text(&mut self) -> &'static str {
         if std::mem::take(&mut self.text_is_open) { TEXT_CLOSING } else { "" }
     }
 
-    /// `text` as a complete block of MCP.
+    /// `text` as a complete item of MCP.
     pub fn push_whole_text(&mut self, text: &str) -> Bytes {
-        let mut bytes = (self.begin_block() + "{\"type\":\"text\",\"text\":").into_bytes();
+        let mut bytes = (self.begin_item() + "{\"type\":\"text\",\"text\":").into_bytes();
         // Writing a string into memory cannot fail.
         let _ = serde_json::to_writer(&mut bytes, text);
         bytes.push(b'}');
         bytes.into()
     }
 
-    /// A complete block.
-    pub fn push_block(&mut self, block: &Value) -> String {
-        let mut piece = self.begin_block();
-        piece.push_str(&block.to_string());
+    /// A complete item.
+    pub fn push_item(&mut self, item: &Value) -> String {
+        let mut piece = self.begin_item();
+        piece.push_str(&item.to_string());
         piece
     }
 
@@ -245,7 +245,7 @@ impl ContentBlocks {
         piece
     }
 
-    fn begin_block(&mut self) -> String {
+    fn begin_item(&mut self) -> String {
         let mut piece = std::mem::take(&mut self.opening);
         piece.push_str(self.end_text());
         if std::mem::replace(&mut self.has_blocks, true) {
@@ -267,14 +267,14 @@ fn escape_json(text: &str) -> Bytes {
 /// Content comes first, and members that are known last come last: the order of JSON members is free.
 pub(crate) struct CallToolEncoder {
     pub(crate) envelope: ResponseEnvelope,
-    blocks: ContentBlocks,
+    items: ContentItems,
     structured: Option<Box<RawValue>>,
 }
 
 impl CallToolEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope) -> Self {
-        let blocks = ContentBlocks::new(envelope.open() + "\"content\":[");
-        Self { envelope, blocks, structured: None }
+        let items = ContentItems::new(envelope.open() + "\"content\":[");
+        Self { envelope, items, structured: None }
     }
 
     /// The complete result for a call that failed before its handler ran.
@@ -282,22 +282,22 @@ impl CallToolEncoder {
         Self::new(envelope).finish(Some(error), &failure_meta(error))
     }
 
-    fn encode_block(&mut self, content: &Content) -> String {
-        self.blocks.push_block(&encode_content(content, self.envelope.dialect))
+    fn encode_item(&mut self, content: &Content) -> String {
+        self.items.push_item(&encode_content(content, self.envelope.dialect))
     }
 
     fn finish(&mut self, failure: Option<&Error>, metadata: &AnswerMeta) -> Bytes {
         let closing = self.envelope.close(metadata, None, true);
         let mut piece = String::with_capacity(64 + closing.len());
         let structured = self.structured.take();
-        if let (Some(value), false) = (&structured, self.blocks.has_begun()) {
+        if let (Some(value), false) = (&structured, self.items.has_begun()) {
             // Clients that do not read structured content receive it as text.
-            piece.push_str(&self.encode_block(&Content::text(value.get())));
+            piece.push_str(&self.encode_item(&Content::text(value.get())));
         }
         if let Some(error) = failure.filter(|error| !error.is_reported()) {
-            piece.push_str(&self.encode_block(&Content::text(error.to_string())));
+            piece.push_str(&self.encode_item(&Content::text(error.to_string())));
         }
-        piece.push_str(&self.blocks.close());
+        piece.push_str(&self.items.close());
         piece.push(',');
         if let Some(value) = structured.filter(|value| self.supports_structured(value.get())) {
             piece.push_str(&format!("\"structuredContent\":{},", value.get()));
@@ -313,7 +313,7 @@ impl CallToolEncoder {
             ErrorKind::MissingClientCapability => self.envelope.dialect.stateless,
             kind => kind == ErrorKind::Unauthenticated || !error.scopes().is_empty(),
         };
-        is_for_client && !self.blocks.has_begun()
+        is_for_client && !self.items.has_begun()
     }
 
     fn supports_structured(&self, structured: &str) -> bool {
@@ -325,10 +325,10 @@ impl CallToolEncoder {
 impl ReplyEncoder for CallToolEncoder {
     fn encode(&mut self, part: ReplyPart) -> (Bytes, Option<RpcError>) {
         let bytes = match part {
-            ReplyPart::Text(text) => self.blocks.push_text(&text),
-            ReplyPart::EndOfText => self.blocks.end_text().into(),
-            ReplyPart::Block(Content::Text { text, annotations: None }) => self.blocks.push_whole_text(&text),
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => self.encode_block(&content).into(),
+            ReplyPart::Text(text) => self.items.push_text(&text),
+            ReplyPart::EndOfText => self.items.end_text().into(),
+            ReplyPart::Item(Content::Text { text, annotations: None }) => self.items.push_whole_text(&text),
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => self.encode_item(&content).into(),
             ReplyPart::Structured(value) => {
                 self.structured = Some(value);
                 Bytes::new()
@@ -349,13 +349,13 @@ pub(crate) struct ReadResourceEncoder {
     uri: String,
     mime_type: Option<String>,
     cache: CacheHint,
-    blocks: ContentBlocks,
+    items: ContentItems,
 }
 
 impl ReadResourceEncoder {
     pub(crate) fn new(envelope: ResponseEnvelope, uri: String, mime_type: Option<String>, cache: CacheHint) -> Self {
-        let blocks = ContentBlocks::new(envelope.open() + "\"contents\":[");
-        Self { envelope, uri, mime_type, cache, blocks }
+        let items = ContentItems::new(envelope.open() + "\"contents\":[");
+        Self { envelope, uri, mime_type, cache, items }
     }
 
     fn text_opening(&self) -> String {
@@ -380,7 +380,7 @@ impl ReadResourceEncoder {
     }
 
     fn finish(&mut self, metadata: &AnswerMeta) -> Bytes {
-        let mut piece = self.blocks.close();
+        let mut piece = self.items.close();
         // The missing rows may be back at once.
         let is_partial = metadata.missing_nodes.is_some();
         let cache = if is_partial { CacheHint { time_to_live: Duration::ZERO, public: false } } else { self.cache };
@@ -394,22 +394,22 @@ impl ReplyEncoder for ReadResourceEncoder {
         let bytes = match part {
             ReplyPart::Text(text) => {
                 let opening = self.text_opening();
-                self.blocks.push_text_into(&opening, &text)
+                self.items.push_text_into(&opening, &text)
             }
-            ReplyPart::EndOfText => self.blocks.end_text().into(),
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+            ReplyPart::EndOfText => self.items.end_text().into(),
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => {
                 let contents = self.encode_contents(content);
-                self.blocks.push_block(&contents).into()
+                self.items.push_item(&contents).into()
             }
             ReplyPart::End(Ok(metadata)) => self.finish(&metadata),
-            ReplyPart::End(Err(error)) if !self.blocks.has_begun() => {
+            ReplyPart::End(Err(error)) if !self.items.has_begun() => {
                 return self.envelope.fail(&error, Some(&self.uri));
             }
             ReplyPart::End(Err(error)) => {
                 // The contents sent so far remain valid. A second text of the same URI contains the error.
                 let contents =
                     self.encode_own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
-                let mut piece = self.blocks.push_block(&contents).into_bytes();
+                let mut piece = self.items.push_item(&contents).into_bytes();
                 piece.extend_from_slice(&self.finish(&AnswerMeta::default()));
                 piece.into()
             }
@@ -460,7 +460,7 @@ impl ReplyEncoder for CollectingEncoder {
     fn encode(&mut self, part: ReplyPart) -> (Bytes, Option<RpcError>) {
         match part {
             ReplyPart::PromptMessage(speaker, content) => self.push_message(speaker, &content),
-            ReplyPart::Block(content) => self.push_message(ContentRole::User, &content),
+            ReplyPart::Item(content) => self.push_message(ContentRole::User, &content),
             ReplyPart::Text(text) => self.push_message(ContentRole::User, &Content::text(text)),
             ReplyPart::Completion(completion) if self.completion.is_some() => self.completion = Some(completion),
             ReplyPart::End(Ok(metadata)) => {

@@ -218,12 +218,12 @@ fn encode_icons(icons: &[Icon], dialect: &Dialect) -> Option<Value> {
     (dialect.icons && !icons.is_empty()).then(|| icons.iter().map(encode_icon).collect())
 }
 
-/// A content block in the encoding of the newest revision, for other adapters.
+/// A content item in the encoding of the newest revision, for other adapters.
 pub fn content_json(content: &Content) -> Value {
     encode_content(content, Revision::V2026_07_28.dialect())
 }
 
-/// One content block. If the revision does not have its type, a text that describes it.
+/// One content item. If the revision does not have its type, a text that describes it.
 pub(crate) fn encode_content(content: &Content, dialect: &Dialect) -> Value {
     match content {
         Content::Text { text, annotations } => object([

@@ -394,11 +394,11 @@ impl AnswerWriter<'_> {
         if !is_body {
             if let Some(notice) = notice {
                 reply.end_text().await?;
-                reply.send_block(Content::text(notice)).await?;
+                reply.send_item(Content::text(notice)).await?;
             }
             reply.send_missing_nodes_note().await?;
             if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
-                reply.send_block(stored_result_link(uri)).await?;
+                reply.send_item(stored_result_link(uri)).await?;
             }
         }
         if let Some(structured) = self.structured.take() {

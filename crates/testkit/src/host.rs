@@ -284,14 +284,14 @@ async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> R
             Ok(())
         }
         "end" => reply.end_text().await,
-        "block" => reply.send_block(Content::text(text())).await,
-        "image" => reply.send_block(Content::Image { data, mime_type }).await,
-        "audio" => reply.send_block(Content::Audio { data, mime_type }).await,
-        "link" => reply.send_block(Content::Link(link(text()))).await,
+        "block" => reply.send_item(Content::text(text())).await,
+        "image" => reply.send_item(Content::Image { data, mime_type }).await,
+        "audio" => reply.send_item(Content::Audio { data, mime_type }).await,
+        "link" => reply.send_item(Content::Link(link(text()))).await,
         "resource" => {
-            reply.send_block(Content::Resource(contents(text(), ResourceBody::Text("inside".to_owned())))).await
+            reply.send_item(Content::Resource(contents(text(), ResourceBody::Text("inside".to_owned())))).await
         }
-        "blob" => reply.send_block(Content::Resource(contents(text(), ResourceBody::Blob(data)))).await,
+        "blob" => reply.send_item(Content::Resource(contents(text(), ResourceBody::Blob(data)))).await,
         "say" => reply.send_prompt_message(ContentRole::Assistant, Content::text(text())).await,
         "structured" => reply.send_structured(value).await,
         "progress" => {

@@ -98,12 +98,12 @@ impl ReplyPrinter {
                 self.text(&text)
             }
             ReplyPart::EndOfText => self.end_line(),
-            ReplyPart::Block(Content::Text { text, .. }) if self.has_streamed => {
+            ReplyPart::Item(Content::Text { text, .. }) if self.has_streamed => {
                 self.end_line()?;
                 print_note(format_args!("{text}\n"));
                 Ok(())
             }
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => {
                 self.end_line()?;
                 self.text(&describe_content(content))?;
                 self.end_line()

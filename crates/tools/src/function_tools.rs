@@ -246,7 +246,7 @@ async fn handle_execute_function(
     }
     Ok(answer.followed_by(move |reply, meta| async move {
         reply.end_text().await?;
-        reply.send_block(Content::text(format!("{rows} of {matched} rows that match."))).await?;
+        reply.send_item(Content::text(format!("{rows} of {matched} rows that match."))).await?;
         Ok(meta)
     }))
 }

@@ -340,7 +340,7 @@ async fn send_text_preview(
         PreviewExtent::NotText => format!("{name} has {bytes} bytes and is not text; its content is not shown."),
     };
     reply.end_text().await?;
-    reply.send_block(Content::text(format!("{line} /results/{{id}}/data returns it over HTTP."))).await
+    reply.send_item(Content::text(format!("{line} /results/{{id}}/data returns it over HTTP."))).await
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,7 +48,7 @@ pub(crate) async fn render_answer(
     let mut out = String::new();
     while let Some(part) = reply.next().await {
         match part {
-            ReplyPart::Text(text) | ReplyPart::Block(Content::Text { text, .. }) => out.push_str(&text),
+            ReplyPart::Text(text) | ReplyPart::Item(Content::Text { text, .. }) => out.push_str(&text),
             ReplyPart::End(Err(error)) => return Err(error),
             _ => {}
         }

@@ -389,7 +389,7 @@ async fn report_if_incomplete(
         _ => return Ok(metadata),
     };
     if reply.job().format().is_none() {
-        reply.send_block(Content::text(line)).await?;
+        reply.send_item(Content::text(line)).await?;
     }
     Ok(AnswerMeta { is_truncated: Some(true), ..metadata })
 }

@@ -123,13 +123,13 @@ impl ExportPreview<'_> {
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let (visible, text) = self.render_rows(&batches)?;
         let job = self.reply.job();
-        self.send_block(job.protection().fence_data(text)).await?;
-        self.send_block(job.protection().fence_data(self.render_summary(&batches)?)).await?;
-        self.send_block(self.describe_storage(visible, rows)).await?;
+        self.send_item(job.protection().fence_data(text)).await?;
+        self.send_item(job.protection().fence_data(self.render_summary(&batches)?)).await?;
+        self.send_item(self.describe_storage(visible, rows)).await?;
         self.reply.send_missing_nodes_note().await?;
         let uri = self.result.header().id.uri();
         if self.output.overflow.is_linked() {
-            self.reply.send_block(stored_result_link(&uri)).await?;
+            self.reply.send_item(stored_result_link(&uri)).await?;
         }
         if self.output.structured.is_some() {
             self.reply.send_structured_json(self.render_structured(&batches)).await?;
@@ -150,8 +150,8 @@ impl ExportPreview<'_> {
         Ok(metadata)
     }
 
-    async fn send_block(&self, text: String) -> Result<(), Error> {
-        self.reply.send_block(Content::text(text)).await
+    async fn send_item(&self, text: String) -> Result<(), Error> {
+        self.reply.send_item(Content::text(text)).await
     }
 
     fn render_rows(&self, batches: &[RecordBatch]) -> Result<(u64, String), Error> {

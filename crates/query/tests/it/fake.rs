@@ -344,7 +344,7 @@ pub(crate) async fn request_answer(fake: &FakeDatabase, wishes: &AnswerOptions) 
                 seen.body.extend_from_slice(&bytes);
             }
             ReplyPart::EndOfText => open = false,
-            ReplyPart::Block(Content::Text { text, .. }) => {
+            ReplyPart::Item(Content::Text { text, .. }) => {
                 open = false;
                 seen.blocks.push(text);
             }

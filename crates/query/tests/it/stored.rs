@@ -126,8 +126,8 @@ impl StoredAnswers {
         while let Some(part) = reply.next().await {
             match part {
                 ReplyPart::Text(piece) => text.push_str(&piece),
-                ReplyPart::Block(Content::Text { text, .. }) => lines.push(text),
-                ReplyPart::Block(Content::Link(link)) => links.push(link.uri),
+                ReplyPart::Item(Content::Text { text, .. }) => lines.push(text),
+                ReplyPart::Item(Content::Link(link)) => links.push(link.uri),
                 ReplyPart::End(end) => {
                     let failure = end.as_ref().err().cloned();
                     return ToolAnswer { text, lines, links, metadata: end.unwrap_or_default(), failure };

@@ -33,14 +33,14 @@ enum AnswerBody {
 type WriteAnswer = Box<dyn FnOnce(ReplySender) -> BoxFuture<'static, Result<AnswerMeta, Error>> + Send>;
 
 impl Answer {
-    /// One block of text.
+    /// One item of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::content(vec![Content::text(text)])
     }
 
-    /// Blocks of content, which may be none.
-    pub fn content(blocks: Vec<Content>) -> Self {
-        Self::new(AnswerBody::Content(blocks))
+    /// Items of content, which may be none.
+    pub fn content(items: Vec<Content>) -> Self {
+        Self::new(AnswerBody::Content(items))
     }
 
     /// The messages of a prompt.
@@ -107,9 +107,9 @@ impl Answer {
     pub async fn send(self, reply: &ReplySender) -> Result<AnswerMeta, Error> {
         match self.body {
             AnswerBody::Written(write) => return write(reply.clone()).await,
-            AnswerBody::Content(blocks) => {
-                for block in blocks {
-                    reply.send_block(block).await?;
+            AnswerBody::Content(items) => {
+                for item in items {
+                    reply.send_item(item).await?;
                 }
             }
             AnswerBody::Messages(messages) => {

@@ -31,12 +31,12 @@ const PARTS_WAITING_MAX: usize = 4;
 /// A part of a reply, in the order in which an adapter receives them.
 #[derive(Debug)]
 pub enum ReplyPart {
-    /// More text of the open block; opens a block if none is open.
+    /// More text of the open item; opens an item if none is open.
     Text(String),
-    /// Closes the open text block.
+    /// Closes the open text item.
     EndOfText,
-    /// A complete block. Closes the open text block.
-    Block(Content),
+    /// A complete item. Closes the open text item.
+    Item(Content),
     /// A message of a prompt.
     PromptMessage(ContentRole, Content),
     /// The answer as structured data that conforms to the tool's output schema.
@@ -164,7 +164,7 @@ impl ReplySender {
         self.call.job()
     }
 
-    /// Sends more text of the open block. Secrets are searched in each piece separately: send text that belongs
+    /// Sends more text of the open item. Secrets are searched in each piece separately: send text that belongs
     /// together in one piece, or [redact](crate::AnswerProtector::redact_text) it before you split it.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl ReplySender {
         self.send_redacted_text(text).await
     }
 
-    /// Sends more text of the open block whose secrets are already masked.
+    /// Sends more text of the open item whose secrets are already masked.
     ///
     /// # Errors
     /// `Cancelled` if the reply is no longer read.
@@ -184,16 +184,16 @@ impl ReplySender {
         self.send(ReplyPart::Text(text)).await
     }
 
-    /// Closes the open text block.
+    /// Closes the open text item.
     pub async fn end_text(&self) -> Result<(), Error> {
         self.send(ReplyPart::EndOfText).await
     }
 
-    /// Sends a complete block.
-    pub async fn send_block(&self, content: Content) -> Result<(), Error> {
+    /// Sends a complete item.
+    pub async fn send_item(&self, content: Content) -> Result<(), Error> {
         let content = self.call.protection().redact_content(content)?;
         self.call.usage().count_bytes(content.byte_count());
-        self.send(ReplyPart::Block(content)).await
+        self.send(ReplyPart::Item(content)).await
     }
 
     /// Starts an answer that is a body of its own; only for calls with a format.
@@ -263,7 +263,7 @@ impl ReplySender {
     /// `Cancelled` if the reply is no longer read.
     pub async fn send_missing_nodes_note(&self) -> Result<(), Error> {
         match self.call.take_unstated_nodes() {
-            Some(missing) => self.send_block(Content::text(missing.to_string())).await,
+            Some(missing) => self.send_item(Content::text(missing.to_string())).await,
             None => Ok(()),
         }
     }
@@ -276,7 +276,7 @@ impl ReplySender {
     pub async fn forward(&self, part: ReplyPart) -> Result<(), Error> {
         match &part {
             ReplyPart::Text(text) => self.call.usage().count_bytes(text.len()),
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => {
                 self.call.usage().count_bytes(content.byte_count());
             }
             ReplyPart::Bytes(bytes) => self.call.usage().count_bytes(bytes.len()),

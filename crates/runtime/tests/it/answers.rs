@@ -159,7 +159,7 @@ async fn what_follows_receives_what_is_known_of_the_answer() {
     let answer = |_| {
         let meta = AnswerMeta { rows: Some(3), ..AnswerMeta::default() };
         Ok(Answer::text("rows").with_meta(meta).followed_by(|reply, meta| async move {
-            reply.send_block(Content::text(format!("{:?}", meta.rows))).await?;
+            reply.send_item(Content::text(format!("{:?}", meta.rows))).await?;
             Ok(meta)
         }))
     };

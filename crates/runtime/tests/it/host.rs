@@ -166,7 +166,7 @@ fn part_line(part: ReplyPart) -> Option<String> {
     Some(match part {
         ReplyPart::Text(text) => format!("text {text}"),
         ReplyPart::EndOfText => "end of text".to_owned(),
-        ReplyPart::Block(content) => format!("block {}", content_text(&content)),
+        ReplyPart::Item(content) => format!("block {}", content_text(&content)),
         ReplyPart::PromptMessage(role, content) => format!("{role:?} {}", content_text(&content)),
         ReplyPart::Structured(value) => format!("structured {}", value.get()),
         ReplyPart::Body(head) => format!("body {head:?}"),

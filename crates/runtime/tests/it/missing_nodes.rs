@@ -69,7 +69,7 @@ fn outer_handler(host: Arc<Mutex<Option<Arc<Host>>>>) -> Arc<dyn Handler> {
             let mut blocks = Vec::new();
             while let Some(part) = called.next().await {
                 match part {
-                    ReplyPart::Block(content) => blocks.push(content),
+                    ReplyPart::Item(content) => blocks.push(content),
                     ReplyPart::End(Err(error)) => return Err(error),
                     _ => {}
                 }

@@ -47,11 +47,11 @@ fn leaking_tool() -> Tool {
     let handler = handler_fn(|_| async {
         Ok(Answer::written(|reply| async move {
             reply.send_text("a hush").await?;
-            reply.send_block(Content::text("hush, hush")).await?;
+            reply.send_item(Content::text("hush, hush")).await?;
             reply.send_prompt_message(ContentRole::User, Content::text("say hush")).await?;
             let body = ResourceBody::Text("in hush".to_owned());
             let contents = ResourceContents { uri: "x://hush".to_owned(), mime_type: None, body };
-            reply.send_block(Content::Resource(contents)).await?;
+            reply.send_item(Content::Resource(contents)).await?;
             reply.send_structured_json(r#"{"hush": "h\u0075sh \"", "n": 1.000, "hu": "sh"}"#.to_owned()).await?;
             let error = Error::new(ErrorKind::InvalidArguments, "no hush here").with_hint("hush");
             Err(error.with_choices(["hush".to_owned()]))

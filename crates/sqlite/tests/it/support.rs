@@ -135,7 +135,7 @@ impl SqliteFixture {
         while let Some(part) = within_timeout("the answer", reply.next()).await {
             match part {
                 ReplyPart::Text(piece) => text.push_str(&piece),
-                ReplyPart::Block(Content::Text { text: block, .. }) => text.push_str(&block),
+                ReplyPart::Item(Content::Text { text: block, .. }) => text.push_str(&block),
                 ReplyPart::End(Err(error)) => return Err(error),
                 _ => {}
             }

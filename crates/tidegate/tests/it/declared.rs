@@ -93,7 +93,7 @@ async fn call_target(node: &Node, target: CallTarget, argument: Option<(&str, &s
     while let Some(part) = reply.next().await {
         match part {
             ReplyPart::Text(text) => output.push_str(&text),
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => {
                 output.push_str(&describe_content(content));
                 output.push('\n');
             }

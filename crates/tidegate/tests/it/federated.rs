@@ -62,7 +62,7 @@ impl FederatedFixture {
         let mut output = String::new();
         while let Some(part) = reply.next().await {
             match part {
-                ReplyPart::Text(text) | ReplyPart::Block(Content::Text { text, .. }) => output.push_str(&text),
+                ReplyPart::Text(text) | ReplyPart::Item(Content::Text { text, .. }) => output.push_str(&text),
                 ReplyPart::End(Err(error)) => output.push_str(&format!("{}: {error}", error.kind().name())),
                 _ => {}
             }

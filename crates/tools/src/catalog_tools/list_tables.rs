@@ -114,7 +114,7 @@ async fn send_notes(notes: &[String], reply: &ReplySender) -> Result<(), Error> 
     }
     let notes = format!("Notes:\n- {}", notes.join("\n- "));
     reply.end_text().await?;
-    reply.send_block(Content::text(reply.job().protection().fence_data(notes))).await
+    reply.send_item(Content::text(reply.job().protection().fence_data(notes))).await
 }
 
 /// A line of the answer.

@@ -113,7 +113,7 @@ impl PromptHandler {
             match part {
                 ReplyPart::Text(piece) => text.push_str(&piece),
                 ReplyPart::EndOfText => text.push('\n'),
-                ReplyPart::Block(Content::Text { text: block, .. }) => text.push_str(&block),
+                ReplyPart::Item(Content::Text { text: block, .. }) => text.push_str(&block),
                 ReplyPart::End(Ok(_)) => {
                     return Ok(Content::Resource(ResourceContents { uri, mime_type, body: ResourceBody::Text(text) }));
                 }

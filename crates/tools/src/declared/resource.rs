@@ -449,7 +449,7 @@ impl OpenResourceFile {
 
     async fn append_note(&self, line: &str, reply: &ReplySender) -> Result<(), Error> {
         reply.end_text().await?;
-        reply.send_block(Content::text(line)).await
+        reply.send_item(Content::text(line)).await
     }
 
     fn truncation_note(&self, preview_extent: PreviewExtent) -> String {
@@ -478,7 +478,7 @@ impl OpenResourceFile {
         }
         let (uri, mime_type) = (reply.job().target().name().to_owned(), None);
         let contents = ResourceContents { uri, mime_type, body: ResourceBody::Blob(bytes.into()) };
-        reply.send_block(Content::Resource(contents)).await?;
+        reply.send_item(Content::Resource(contents)).await?;
         Ok(AnswerMeta::default())
     }
 

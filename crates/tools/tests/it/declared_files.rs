@@ -144,7 +144,7 @@ async fn collect_reply(mut reply: Reply) -> CollectedReply {
                 is_open = true;
             }
             ReplyPart::EndOfText => is_open = false,
-            ReplyPart::Block(Content::Text { text, .. }) => answered.texts.push(text),
+            ReplyPart::Item(Content::Text { text, .. }) => answered.texts.push(text),
             ReplyPart::Body(head) => answered.head = Some(head),
             ReplyPart::Bytes(bytes) => answered.bytes.extend_from_slice(&bytes),
             ReplyPart::End(end) => answered.end = Some(end),

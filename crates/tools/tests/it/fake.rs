@@ -258,7 +258,7 @@ pub(crate) async fn collect_answer(mut reply: Reply) -> Result<CollectedAnswer, 
                 }
             },
             ReplyPart::EndOfText => is_open = false,
-            ReplyPart::Block(Content::Text { text, .. }) => {
+            ReplyPart::Item(Content::Text { text, .. }) => {
                 answer.texts.push(text);
                 is_open = false;
             }

@@ -92,7 +92,7 @@ async fn receive(registry: &Arc<Registry>, call: Call) -> Received {
         match part {
             ReplyPart::Text(piece) => texts.last_mut().unwrap().push_str(&piece),
             ReplyPart::EndOfText => texts.push(String::new()),
-            ReplyPart::Block(Content::Text { text, .. }) | ReplyPart::PromptMessage(_, Content::Text { text, .. }) => {
+            ReplyPart::Item(Content::Text { text, .. }) | ReplyPart::PromptMessage(_, Content::Text { text, .. }) => {
                 texts.extend([text, String::new()]);
             }
             ReplyPart::Bytes(bytes) => body.extend_from_slice(&bytes),

@@ -92,7 +92,7 @@ impl TelemetryNetwork {
             match part {
                 ReplyPart::Text(piece) => texts.last_mut().unwrap().push_str(&piece),
                 ReplyPart::EndOfText => texts.push(String::new()),
-                ReplyPart::Block(Content::Text { text, .. }) => texts.extend([text, String::new()]),
+                ReplyPart::Item(Content::Text { text, .. }) => texts.extend([text, String::new()]),
                 ReplyPart::Structured(json) => structured = Some(serde_json::from_str(json.get()).unwrap()),
                 ReplyPart::End(Ok(metadata)) => {
                     texts.retain(|text| !text.is_empty());

@@ -233,7 +233,7 @@ fn text_answer(text: &str, job: &Job) -> Result<Answer, Error> {
         }
         reply.end_text().await?;
         if is_cut {
-            reply.send_block(Content::text(note)).await?;
+            reply.send_item(Content::text(note)).await?;
         }
         Ok(meta)
     }))

@@ -131,7 +131,7 @@ pub(super) async fn collect_text(
         match part {
             ReplyPart::InputRequest(pending_input_request) => hear(pending_input_request),
             ReplyPart::Text(piece) => text.push_str(&piece),
-            ReplyPart::Block(Content::Text { text: block, .. }) => text.push_str(&block),
+            ReplyPart::Item(Content::Text { text: block, .. }) => text.push_str(&block),
             ReplyPart::End(Ok(_)) => return Ok(format!("answer: {}", text.trim_end())),
             ReplyPart::End(Err(error)) => return Err(error),
             _ => {}

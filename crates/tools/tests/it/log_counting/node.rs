@@ -117,7 +117,7 @@ async fn send(registry: &Arc<Registry>, call: Call) -> Result<Value, Error> {
     let mut text = String::new();
     while let Some(part) = reply.next().await {
         match part {
-            ReplyPart::Text(part) | ReplyPart::Block(Content::Text { text: part, .. }) => text.push_str(&part),
+            ReplyPart::Text(part) | ReplyPart::Item(Content::Text { text: part, .. }) => text.push_str(&part),
             ReplyPart::End(Err(error)) => return Err(error),
             _ => {}
         }

@@ -1,5 +1,5 @@
 //! What the answers of REST and of stored results share: problems, formats, and the headers and the body of one answer, which
-//! is written while it is produced. If it is no table, it is content blocks as JSON, or text.
+//! is written while it is produced. If it is no table, it is content items as JSON, or text.
 //!
 //! A complete answer ends the body normally. An answer that fails after its first byte breaks the connection, so that
 //! no client takes a part for the whole.
@@ -30,7 +30,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{
     CallOrigin, CallTarget, Caller, Content, Error, Format, MissingNodes, ResourceBody, TransportKind,
 };
-use tidegate_mcp::ContentBlocks;
+use tidegate_mcp::ContentItems;
 use tidegate_runtime::{AnswerMeta, BodyMetadata, Call, Job, Reply, ReplyPart};
 use tokio::time::timeout_at;
 
@@ -200,8 +200,8 @@ const JOINED_PIECES_MAX: usize = 4;
 pub(super) struct AnswerBody {
     reply: Reply,
     revalidator: CallerRevalidator,
-    /// Encodes the parts if they are content blocks; `None` if they are the bytes or the text of the body.
-    blocks: Option<ContentWriter>,
+    /// Encodes the parts if they are content items; `None` if they are the bytes or the text of the body.
+    items: Option<ContentWriter>,
     first: Option<ReplyPart>,
     ready_pieces: VecDeque<Bytes>,
     end: Option<Result<AnswerMeta, Error>>,
@@ -217,10 +217,10 @@ impl AnswerBody {
     pub(super) fn new(
         reply: Reply,
         revalidator: CallerRevalidator,
-        blocks: Option<ContentWriter>,
+        items: Option<ContentWriter>,
         first: Option<ReplyPart>,
     ) -> Self {
-        Self { reply, revalidator, blocks, first, ready_pieces: VecDeque::new(), end: None }
+        Self { reply, revalidator, items, first, ready_pieces: VecDeque::new(), end: None }
     }
 
     /// Waits for the first bytes, so that a short answer needs no chunked encoding and a failed one becomes a problem.
@@ -272,13 +272,13 @@ impl AnswerBody {
     }
 
     fn encode(&mut self, part: ReplyPart) -> Bytes {
-        match (&mut self.blocks, part) {
-            (blocks, ReplyPart::End(end)) => {
-                let piece = blocks.as_mut().map(|blocks| blocks.end(&end));
+        match (&mut self.items, part) {
+            (items, ReplyPart::End(end)) => {
+                let piece = items.as_mut().map(|items| items.end(&end));
                 self.end = Some(end);
                 piece.unwrap_or_default()
             }
-            (Some(blocks), part) => blocks.write_part(part),
+            (Some(items), part) => items.write_part(part),
             (None, ReplyPart::Bytes(bytes)) => bytes,
             (None, ReplyPart::Text(text)) => text.into(),
             (None, _) => Bytes::new(),
@@ -371,14 +371,14 @@ pub(super) async fn next_part(reply: &mut Reply) -> ReplyPart {
 
 pub(super) enum ContentWriter {
     /// `{"content":[…],"structured":…}`.
-    Json { blocks: ContentBlocks, structured: Option<Box<RawValue>> },
-    /// The text of each block, one below the other.
+    Json { items: ContentItems, structured: Option<Box<RawValue>> },
+    /// The text of each item, one below the other.
     Text(TextContentWriter),
 }
 
 #[derive(Default)]
 pub(super) struct TextContentWriter {
-    /// Whether a line break is due before the next block.
+    /// Whether a line break is due before the next item.
     is_within_line: bool,
 }
 
@@ -386,22 +386,22 @@ impl ContentWriter {
     /// The media type and the writer of `format`, which [writes content](Format::writes_content).
     pub(super) fn for_format(format: Format) -> (&'static str, Self) {
         if format == Format::Json {
-            let blocks = ContentBlocks::new("{\"content\":[".to_owned());
-            return (format.media_type(), Self::Json { blocks, structured: None });
+            let items = ContentItems::new("{\"content\":[".to_owned());
+            return (format.media_type(), Self::Json { items, structured: None });
         }
         (format.content_type(false), Self::Text(TextContentWriter::default()))
     }
 
     fn write_part(&mut self, part: ReplyPart) -> Bytes {
-        let (blocks, structured) = match self {
-            Self::Json { blocks, structured } => (blocks, structured),
+        let (items, structured) = match self {
+            Self::Json { items, structured } => (items, structured),
             Self::Text(writer) => return writer.write_part(part).into(),
         };
         match part {
-            ReplyPart::Text(text) => blocks.push_text(&text),
-            ReplyPart::EndOfText => blocks.end_text().into(),
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
-                blocks.push_block(&tidegate_mcp::content_json(&content)).into()
+            ReplyPart::Text(text) => items.push_text(&text),
+            ReplyPart::EndOfText => items.end_text().into(),
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => {
+                items.push_item(&tidegate_mcp::content_json(&content)).into()
             }
             ReplyPart::Structured(value) => {
                 *structured = Some(value);
@@ -424,8 +424,8 @@ impl ContentWriter {
     }
 
     fn close_json(&mut self, member: Option<(&str, Value)>) -> Bytes {
-        let Self::Json { blocks, structured } = self else { return Bytes::new() };
-        let mut piece = blocks.close();
+        let Self::Json { items, structured } = self else { return Bytes::new() };
+        let mut piece = items.close();
         if let Some(structured) = structured.take() {
             piece.push_str(",\"structured\":");
             piece.push_str(structured.get());
@@ -446,7 +446,7 @@ impl TextContentWriter {
                 text
             }
             ReplyPart::EndOfText => self.end_line().to_owned(),
-            ReplyPart::Block(content) | ReplyPart::PromptMessage(_, content) => {
+            ReplyPart::Item(content) | ReplyPart::PromptMessage(_, content) => {
                 let mut piece = self.end_line().to_owned();
                 piece.push_str(&content_text(&content));
                 self.is_within_line = !piece.ends_with('\n');
@@ -461,7 +461,7 @@ impl TextContentWriter {
     }
 }
 
-/// A block as text; other content is described.
+/// An item as text; other content is described.
 fn content_text(content: &Content) -> String {
     match content {
         Content::Text { text, .. } => text.clone(),

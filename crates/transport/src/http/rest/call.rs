@@ -148,14 +148,14 @@ async fn answer(
 ) -> Result<Response, ProblemDetails> {
     let job = reply.job().clone();
     let first = revalidator.run_while_valid(next_part(&mut reply)).await?;
-    if let ReplyPart::Block(content) = &first
+    if let ReplyPart::Item(content) = &first
         && let Some((media_type, bytes)) =
             file_content(content).filter(|(media_type, _)| accept.accepts_file(media_type))
     {
         let bytes = bytes.clone();
         return file_response(reply, media_type, bytes, cache).await;
     }
-    let (head, blocks, first) = match first {
+    let (head, items, first) = match first {
         ReplyPart::End(Err(error)) => return Err(error.into()),
         ReplyPart::Body(head) if accept.accepts_tables() => (head, None, None),
         ReplyPart::Body(_) => {
@@ -165,11 +165,11 @@ async fn answer(
             let formats = [Format::Json, Format::Table];
             let format =
                 accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is not a table", &formats))?;
-            let (media_type, blocks) = ContentWriter::for_format(format);
-            (BodyMetadata::new(media_type, Budget::default()), Some(blocks), Some(first))
+            let (media_type, items) = ContentWriter::for_format(format);
+            (BodyMetadata::new(media_type, Budget::default()), Some(items), Some(first))
         }
     };
-    let body = AnswerBody::new(reply, revalidator, blocks, first);
+    let body = AnswerBody::new(reply, revalidator, items, first);
     let mut response = begin_response(body.begin().await?, parts);
     let headers = response.headers_mut();
     describe(headers, &head, &job);
@@ -210,7 +210,7 @@ fn file_content(content: &Content) -> Option<(&str, &Bytes)> {
     }
 }
 
-/// A response whose body is the only block of the answer.
+/// A response whose body is the only item of the answer.
 async fn file_response(
     mut reply: Reply,
     media_type: &str,

@@ -220,7 +220,7 @@ fn answering() -> [Tool; 5] {
             reply.end_text().await?;
             reply.send_text("two, in ").await?;
             reply.send_text("pieces: \u{fc}\u{1f30a}\"\\\n\u{1}").await?;
-            reply.send_block(Content::text("three")).await?;
+            reply.send_item(Content::text("three")).await?;
             Ok(AnswerMeta::default())
         }))
     });
