@@ -44,7 +44,7 @@ impl CallTarget {
 pub enum WriteRows {
     /// Adds rows to a table.
     AppendRows,
-    /// Puts rows into the place of all rows of a table.
+    /// Replaces all rows of a table.
     ReplaceRows,
     /// Removes a table with its rows.
     DropTable,

@@ -44,8 +44,7 @@ pub struct CallLimits {
     pub timeout: Option<Duration>,
     /// The part of its answer that is sent inline.
     pub inline: Option<Budget>,
-    /// The budget of an answer that is a body of its own, if it differs from `inline`; it does not fall back to
-    /// [`Limits`].
+    /// The budget of a raw body, if it differs from `inline`. It does not fall back to [`Limits`].
     pub body: Option<Budget>,
     /// The time without output after which a call becomes a task, if its client supports tasks.
     pub task_after: Option<Duration>,

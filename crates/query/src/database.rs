@@ -102,8 +102,9 @@ pub trait Database: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// A version tag of `table`, or of all tables, which changes when they change, as far as that is cheap to detect:
-    /// it is computed twice a second while a client is subscribed. `None` when the table does not exist.
+    /// A version tag of `table`, or of all tables, which changes when they change. `None` when the table does not exist.
+    ///
+    /// Cheap: subscribed clients poll it twice a second. What costs more to detect does not change it.
     ///
     /// The default covers columns and names, not rows.
     ///
@@ -113,8 +114,8 @@ pub trait Database: Send + Sync + 'static {
         compute_schema_version_tag(self, table, principal).await
     }
 
-    /// A version tag of `table` that also changes when rows are added to it, as far as that is cheap to detect. Clients
-    /// subscribe to logs by it.
+    /// A version tag of `table` that also changes when rows are added to it, for subscriptions to logs. Cheap, as
+    /// [`Database::version_tag`].
     ///
     /// # Errors
     /// As [`Database::version_tag`].

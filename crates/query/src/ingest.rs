@@ -81,7 +81,7 @@ pub struct ColumnStamp {
 pub enum WriteMode {
     /// The rows are added.
     Append,
-    /// The rows take the place of all rows of the first table, at once.
+    /// The rows replace all rows of the first table, at once.
     Replace,
 }
 

@@ -53,8 +53,8 @@ pub trait NodeDatabase: Database {
     /// Those of [`Database::plan`] and [`Plan::run`](crate::Plan::run), and those of the node before its first row.
     async fn run(&self, statement: &Statement, principal: &Principal, job: &Arc<Job>) -> Result<QueryRows, Error>;
 
-    /// Begins to send rows to a table of the node, as `principal`. The node itself stores them, all or none; its replicas
-    /// do not. Nothing is stored before the commit, and nothing if the writer is dropped.
+    /// Begins to send rows to a table of the node, as `principal`. The node itself stores them, all or none. Replicas get
+    /// no copy. Nothing is stored before the commit, and nothing if the writer is dropped.
     ///
     /// # Errors
     /// `InvalidArguments` if the server takes no rows; those of the node, also of the writer.

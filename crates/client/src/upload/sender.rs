@@ -45,7 +45,7 @@ pub struct UploadRequest {
     pub coding: Option<&'static str>,
     /// Makes a repeat safe.
     pub key: String,
-    /// Whether the rows take the place of all rows of the table.
+    /// Whether the rows replace all rows of the table.
     pub replaces: bool,
     /// Further parameters: `on_reject`, `create` and the syntax of CSV.
     pub parameters: Vec<(&'static str, String)>,

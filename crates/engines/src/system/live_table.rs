@@ -89,7 +89,7 @@ pub trait LiveTable: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// A number that changes when rows are added, if that is cheap to detect. Blocks the thread.
+    /// A number that changes when rows are added; `None` where that is expensive to detect. Blocks the thread.
     fn rows_version(&self) -> Option<u64> {
         None
     }

@@ -43,8 +43,8 @@ pub struct Call {
     pub caller: Caller,
     /// The maximum inline size that the transport can carry. The limits of the entry and of the registry apply too.
     pub inline_limit: Budget,
-    /// The format of an answer that is a body of its own; `None` for content that a model reads. A body has no budget
-    /// except that of its entry.
+    /// The format of a raw body; `None` for content that a model reads. A raw body has no budget except that of its
+    /// entry.
     pub format: Option<Format>,
     /// Whether the caller requests progress.
     pub wants_progress: bool,

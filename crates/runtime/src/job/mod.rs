@@ -60,7 +60,7 @@ impl Job {
     ) -> Self {
         let lifetime = CallLifetime::new(request.cancellation.clone());
         let mut protection = terms.snapshot.protection().clone();
-        // A body of its own is not for a model.
+        // A raw body is not for a model.
         protection.fences_data &= request.format.is_none();
         Self {
             // From a seeded generator: the system's one costs a call of the kernel.
@@ -108,7 +108,7 @@ impl Job {
         &self.request.caller.principal
     }
 
-    /// The format of the answer, if it is a body of its own.
+    /// The format of the answer, if it is a raw body.
     pub fn format(&self) -> Option<Format> {
         self.request.format
     }

@@ -1,4 +1,4 @@
-//! The answer of a handler: content, or a body of its own; and what is known of it before its first byte and at its end.
+//! The answer of a handler: content, or a raw body; and what is known of it before its first byte and at its end.
 
 use std::sync::Arc;
 use std::time::Duration;

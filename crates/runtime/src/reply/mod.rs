@@ -41,7 +41,7 @@ pub enum ReplyPart {
     PromptMessage(ContentRole, Content),
     /// The answer as structured data that conforms to the tool's output schema.
     Structured(Box<RawValue>),
-    /// The start of an answer that is a body of its own, in the format of the call.
+    /// The start of a raw body, in the format of the call.
     Body(BodyMetadata),
     /// More bytes of the open body.
     Bytes(Bytes),

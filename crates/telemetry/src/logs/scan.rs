@@ -170,7 +170,8 @@ impl LogScan {
         Ok(())
     }
 
-    /// Offers the rows of a batch to the page alone. They are among those of [`Self::add_counts`].
+    /// Offers the rows of a batch to the page alone. Call this for rows that were already counted
+    /// ([`Self::add_counts`]).
     ///
     /// # Errors
     /// As [`Self::push`].

@@ -1,5 +1,5 @@
-//! `append_rows` adds rows to a table, `replace_rows` puts them into the place of all its rows, and `drop_table`
-//! removes a table with its rows. The answer is JSON.
+//! `append_rows` adds rows to a table, `replace_rows` replaces all its rows, and `drop_table` removes a table with its
+//! rows. The answer is JSON.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn replace_tool(context: &Arc<IngestContext>) -> Tool {
         WriteMode::Replace,
         WriteRows::ReplaceRows,
         "Replace rows",
-        "Put rows into the place of all rows of a table, at once. The rows before are gone.",
+        "Replace all rows of a table, at once. The rows before are gone.",
         ToolAnnotations { read_only: Some(false), destructive: Some(true), ..annotations() },
     )
 }

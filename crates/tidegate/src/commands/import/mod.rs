@@ -64,7 +64,7 @@ pub(crate) struct RowFlags {
     #[arg(long, value_name = "all|row", value_enum, hide_possible_values = true, default_value_t = OnReject::All)]
     on_reject: OnReject,
 
-    /// Put the rows of one FILE into the place of all rows of the table
+    /// Replace all rows of the table by those of one FILE
     #[arg(long)]
     replace: bool,
 
