@@ -181,7 +181,7 @@ impl LiveTable for JournalTable {
         on_row: RowCallback<'_>,
     ) -> Result<ReadSummary, Error> {
         let journal = Journal::open(&self.folders, &self.checked).map_err(|error| to_core_error(&error))?;
-        let rows = RowWriter::new(self, options);
+        let rows = JournalRows::new(self, options);
         let mut reader = journal.read(self.query(&context.conditions, rows.fields()));
         let mut unopened = journal.defects.iter();
         let (mut values, mut count, mut last_time) = (Vec::new(), 0_usize, None);
@@ -212,7 +212,7 @@ impl LiveTable for JournalTable {
 }
 
 /// Makes rows of entries, with the values that a statement needs.
-struct RowWriter<'a> {
+struct JournalRows<'a> {
     table: &'a JournalTable,
     is_needed: Vec<bool>,
     grants_sensitive: bool,
@@ -222,7 +222,7 @@ struct RowWriter<'a> {
     read: Option<Vec<usize>>,
 }
 
-impl<'a> RowWriter<'a> {
+impl<'a> JournalRows<'a> {
     fn new(table: &'a JournalTable, options: &ReadOptions) -> Self {
         let is_named = |column: &SystemColumn| {
             options.columns.as_ref().is_none_or(|names| names.iter().any(|name| *name == *column.name))

@@ -14,8 +14,8 @@ use tidegate_core::{Error, Format};
 
 use self::batches::{ArrowBody, ParquetBody};
 use crate::format::{
-    AnswerStatistics, BoxedCells, CsvWriter, JsonRows, JsonWriter, ListWriter, MarkdownWriter, McpWriter, NdjsonWriter,
-    OMITS_NULLS_KEY, RowWriter, TableWriter, ToonWriter, batch_cells, missing_nodes_of_schema, unique_names,
+    AnswerStatistics, BoxedCells, CsvWriter, FormatWriter, JsonRows, JsonWriter, ListWriter, MarkdownWriter, McpWriter,
+    NdjsonWriter, OMITS_NULLS_KEY, TableWriter, ToonWriter, batch_cells, missing_nodes_of_schema, unique_names,
 };
 
 pub use self::portable::stored_columns;
@@ -59,7 +59,7 @@ impl EncodedBody {
         let names = unique_names(schema);
         let json_rows = || if is_list { JsonRows::new_list() } else { JsonRows::new(&names) };
         let omits_nulls = !is_list && schema.metadata().contains_key(OMITS_NULLS_KEY);
-        let writer: Box<dyn RowWriter> = match format {
+        let writer: Box<dyn FormatWriter> = match format {
             Format::Arrow | Format::ArrowFile => return Ok(Self::Binary(Box::new(ArrowBody::new(schema, format)?))),
             Format::Parquet => return Ok(Self::Binary(Box::new(ParquetBody::new(schema)?))),
             Format::Mcp if omits_nulls => Box::new(McpWriter(json_rows().without_nulls())),
@@ -221,7 +221,7 @@ impl RowEncoder {
 tidegate_core::impl_debug!(RowEncoder { media_type });
 
 pub(crate) struct TextBody {
-    writer: Box<dyn RowWriter>,
+    writer: Box<dyn FormatWriter>,
     has_inspected_rows: bool,
     has_begun: bool,
     /// Text that was not taken yet, and the rows in it.
@@ -232,7 +232,7 @@ pub(crate) struct TextBody {
 }
 
 impl TextBody {
-    pub(crate) fn new(writer: Box<dyn RowWriter>, started: Instant) -> Self {
+    pub(crate) fn new(writer: Box<dyn FormatWriter>, started: Instant) -> Self {
         let (has_inspected_rows, has_begun, piece, piece_rows, rows) = Default::default();
         Self { writer, has_inspected_rows, has_begun, piece, piece_rows, rows, started }
     }

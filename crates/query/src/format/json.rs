@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::columns::{field_type_name, json_members_of_schema};
 use super::value::{BoxedCells, write_json, write_json_string};
-use super::{AnswerStatistics, RowWriter};
+use super::{AnswerStatistics, FormatWriter};
 
 pub(crate) struct JsonWriter {
     rows: JsonRows,
@@ -51,7 +51,7 @@ fn columns_json(names: &[String], schema: &SchemaRef) -> String {
     out
 }
 
-impl RowWriter for JsonWriter {
+impl FormatWriter for JsonWriter {
     fn write_header(&self, out: &mut String) {
         out.push_str("{\"Query\":[");
     }
@@ -82,7 +82,7 @@ impl RowWriter for JsonWriter {
 
 pub(crate) struct McpWriter(pub(crate) JsonRows);
 
-impl RowWriter for McpWriter {
+impl FormatWriter for McpWriter {
     fn write_header(&self, out: &mut String) {
         out.push('[');
     }
@@ -162,7 +162,7 @@ impl JsonRows {
 
 pub(crate) struct NdjsonWriter(pub(crate) JsonRows);
 
-impl RowWriter for NdjsonWriter {
+impl FormatWriter for NdjsonWriter {
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         self.0.write_row(cells, row, out);
         out.push('\n');

@@ -44,7 +44,7 @@ pub(crate) struct AnswerStatistics {
 
 /// Writes one answer in one format. Each method appends to text that was not sent yet, so that a row that does not fit
 /// can be removed.
-pub(crate) trait RowWriter: Send + Sync {
+pub(crate) trait FormatWriter: Send + Sync {
     /// The number of rows to inspect before the first is written.
     fn lookahead_rows(&self) -> usize {
         0
@@ -71,7 +71,7 @@ pub(crate) trait RowWriter: Send + Sync {
     /// Writes a note for people after the end of a body, where the format has a place for one.
     fn write_note(&self, _line: &str, _out: &mut String) {}
 
-    /// The maximum number of bytes that [`RowWriter::finish_piece`] and [`RowWriter::write_footer`] add.
+    /// The maximum number of bytes that [`FormatWriter::finish_piece`] and [`FormatWriter::write_footer`] add.
     fn closing_bytes_max(&self) -> usize {
         0
     }

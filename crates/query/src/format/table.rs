@@ -17,14 +17,14 @@ use unicode_width::UnicodeWidthStr;
 
 use super::columns::is_number;
 use super::value::{BoxedCells, write_on_one_line, write_single_line};
-use super::{AnswerStatistics, RowWriter};
+use super::{AnswerStatistics, FormatWriter};
 
 const LINE_END: &str = "\r\n";
 
 /// Has the names of the columns.
 pub(crate) struct CsvWriter(pub(crate) Vec<String>);
 
-impl RowWriter for CsvWriter {
+impl FormatWriter for CsvWriter {
     fn write_header(&self, out: &mut String) {
         for (index, name) in self.0.iter().enumerate() {
             if index > 0 {
@@ -76,7 +76,7 @@ fn quote_field(start: usize, out: &mut String) {
 
 pub(crate) struct ListWriter(pub(crate) Format);
 
-impl RowWriter for ListWriter {
+impl FormatWriter for ListWriter {
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         if self.0 == Format::Markdown {
             out.push_str("- ");
@@ -115,7 +115,7 @@ impl MarkdownWriter {
     }
 }
 
-impl RowWriter for MarkdownWriter {
+impl FormatWriter for MarkdownWriter {
     fn write_header(&self, out: &mut String) {
         out.push_str(&self.header);
     }
@@ -190,7 +190,7 @@ impl TableWriter {
     }
 }
 
-impl RowWriter for TableWriter {
+impl FormatWriter for TableWriter {
     fn lookahead_rows(&self) -> usize {
         LOOKAHEAD_ROWS
     }
@@ -284,7 +284,7 @@ impl ToonWriter {
     }
 }
 
-impl RowWriter for ToonWriter {
+impl FormatWriter for ToonWriter {
     fn write_row(&self, cells: &[BoxedCells<'_>], row: usize, _index: u64, out: &mut String) {
         // The header is written when the number of rows is known.
         if self.columns.is_some() {

@@ -14,7 +14,7 @@ use procfs::process::FDTarget;
 use procfs::{FromBufReadSI, current_system_info};
 
 use super::users::UserNames;
-use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, is_needed, unreadable};
+use super::{ColumnReader, RowCallback, SystemPaths, SystemRowWriter, is_needed, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
@@ -111,7 +111,7 @@ pub(super) fn read(
     let owners = if needs_owners { read_socket_owners() } else { HashMap::new() };
     let users = UserNames::read(paths);
     let protocol = options.parameters.get(PROTOCOL_PARAMETER).and_then(SystemValue::as_text);
-    let mut writer = RowWriter::new(table, columns, options, on_row);
+    let mut writer = SystemRowWriter::new(table, columns, options, on_row);
     let mut failure = None;
     let mut has_source = false;
     for (source, of_source) in SOURCES {

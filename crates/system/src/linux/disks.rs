@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use procfs::DiskStat;
 
-use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, read_flag, read_small, read_value, unreadable};
+use super::{ColumnReader, RowCallback, SystemPaths, SystemRowWriter, read_flag, read_small, read_value, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
@@ -52,7 +52,7 @@ pub(super) fn read(
     names.sort_unstable();
     let counters = procfs::diskstats().unwrap_or_default().into_iter();
     let mut counters: HashMap<String, DiskStat> = counters.map(|disk| (disk.name.clone(), disk)).collect();
-    let mut writer = RowWriter::new(SystemTable::Disks, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Disks, COLUMNS, options, on_row);
     for name in names {
         let device_folder = folder.join(&name);
         let Some(sectors) = read_value::<u64>(&device_folder.join("size")).filter(|sectors| *sectors > 0) else {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
 
-use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, read_small, read_value, unreadable};
+use super::{ColumnReader, RowCallback, SystemPaths, SystemRowWriter, read_small, read_value, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
@@ -59,7 +59,7 @@ pub(super) fn read(
         .filter(|(_, path)| path.is_dir())
         .collect();
     let mut addresses = read_addresses();
-    let mut writer = RowWriter::new(SystemTable::Interfaces, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Interfaces, COLUMNS, options, on_row);
     for (name, folder) in interfaces {
         let addresses = addresses.remove(&name).unwrap_or_default();
         if writer.write(&InterfaceRow { name, folder, addresses }).is_break() {

@@ -9,7 +9,7 @@ use procfs::{
     PressureRecord,
 };
 
-use super::{ColumnReader, KernelClock, RowCallback, RowWriter, unreadable};
+use super::{ColumnReader, KernelClock, RowCallback, SystemRowWriter, unreadable};
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::{CpuSampler, CpuUsage, ProcessKey};
 use crate::description::SystemValue;
@@ -86,7 +86,7 @@ pub(super) fn read(
         memory_pressure: MemoryPressure::current().ok(),
         io_pressure: IoPressure::current().ok(),
     };
-    let mut writer = RowWriter::new(SystemTable::Load, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Load, COLUMNS, options, on_row);
     // The only row: stopping after it changes nothing.
     let _ = writer.write(&row);
     Ok(writer.finish())

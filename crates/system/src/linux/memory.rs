@@ -4,7 +4,7 @@ use std::path::Path;
 
 use procfs::{Current as _, Meminfo};
 
-use super::{ColumnReader, RowCallback, RowWriter, percentage, unreadable};
+use super::{ColumnReader, RowCallback, SystemRowWriter, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
 
@@ -33,7 +33,7 @@ const COLUMNS: &[ColumnReader<Meminfo>] = &[
 pub(super) fn read(options: &ReadOptions, on_row: RowCallback<'_>) -> Result<ReadSummary, SystemError> {
     let memory = Meminfo::current();
     let memory = memory.map_err(|error| unreadable(SystemTable::Memory, Path::new(Meminfo::PATH), error))?;
-    let mut writer = RowWriter::new(SystemTable::Memory, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Memory, COLUMNS, options, on_row);
     // The only row: stopping after it changes nothing.
     let _ = writer.write(&memory);
     Ok(writer.finish())

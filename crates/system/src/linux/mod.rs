@@ -208,7 +208,7 @@ impl Rounding {
 }
 
 /// Writes the rows of one table.
-struct RowWriter<'a, S> {
+struct SystemRowWriter<'a, S> {
     table: SystemTable,
     cells: Vec<Cell<S>>,
     rows_max: usize,
@@ -216,7 +216,7 @@ struct RowWriter<'a, S> {
     on_row: RowCallback<'a>,
 }
 
-impl<'a, S> RowWriter<'a, S> {
+impl<'a, S> SystemRowWriter<'a, S> {
     fn new(table: SystemTable, readers: &[ColumnReader<S>], options: &ReadOptions, on_row: RowCallback<'a>) -> Self {
         let columns = &table.description().columns;
         debug_assert!(

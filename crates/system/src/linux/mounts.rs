@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use procfs::process::MountInfo;
 use rustix::fs::{StatVfs, statvfs};
 
-use super::{ColumnReader, RowCallback, RowWriter, percentage, unreadable};
+use super::{ColumnReader, RowCallback, SystemRowWriter, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
@@ -75,7 +75,7 @@ pub(super) fn read(options: &ReadOptions, on_row: RowCallback<'_>) -> Result<Rea
     let (includes_pseudo, has_network_sizes) = (flag("include_pseudo"), flag("network_sizes"));
     let mut lines = BufReader::new(File::open(MOUNTS_FILE).map_err(failed)?);
     let mut line = Vec::new();
-    let mut writer = RowWriter::new(SystemTable::Mounts, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Mounts, COLUMNS, options, on_row);
     loop {
         line.clear();
         if lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(failed)? == 0 {

@@ -12,7 +12,7 @@ use rustix::fs::{Dir, DirEntry};
 
 use super::services::service_of_process;
 use super::users::UserNames;
-use super::{ColumnReader, KernelClock, RowCallback, RowWriter, SystemPaths, percentage, unreadable};
+use super::{ColumnReader, KernelClock, RowCallback, SystemPaths, SystemRowWriter, percentage, unreadable};
 use crate::catalog::SystemTable;
 use crate::cpu_sampler::{CpuSampler, CpuUsage};
 use crate::description::SystemValue;
@@ -79,7 +79,7 @@ pub(super) fn read(
     let memory_total_bytes = Meminfo::current().ok().map(|memory| memory.mem_total);
     let clock = KernelClock::read();
     sampler.lock().remove_old(Instant::now());
-    let mut writer = RowWriter::new(SystemTable::Processes, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Processes, COLUMNS, options, on_row);
     for process in processes.flatten() {
         // A process without statistics ended since the folder was listed.
         let Ok(stat) = process.stat() else { continue };

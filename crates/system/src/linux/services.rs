@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use procfs::process::Process;
 use procfs::{ProcessCGroup, ProcessCGroups};
 
-use super::{ColumnReader, KernelClock, RowCallback, RowWriter, SystemPaths, read_small, read_value};
+use super::{ColumnReader, KernelClock, RowCallback, SystemPaths, SystemRowWriter, read_small, read_value};
 use crate::catalog::SystemTable;
 use crate::description::SystemValue;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
@@ -96,7 +96,7 @@ pub(super) fn read(
     let mut running = read_running();
     let group_root = group_root(paths);
     let names: BTreeSet<String> = units.names().chain(running.keys()).cloned().collect();
-    let mut writer = RowWriter::new(SystemTable::Services, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Services, COLUMNS, options, on_row);
     for name in names {
         let running = running.remove(&name);
         let group_folder = running.as_ref().and_then(|running| group_folder(group_root.as_deref()?, running));

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
-use super::{ColumnReader, RowCallback, RowWriter, SystemPaths, unreadable};
+use super::{ColumnReader, RowCallback, SystemPaths, SystemRowWriter, unreadable};
 use crate::catalog::SystemTable;
 use crate::read::{ReadOptions, ReadSummary, SystemError};
 
@@ -52,7 +52,7 @@ pub(super) fn read(
     let accounts = accounts.map_err(|error| unreadable(SystemTable::Users, &paths.passwd, error))?;
     let session_folders = paths.run.join("user");
     let has_folders = session_folders.is_dir();
-    let mut writer = RowWriter::new(SystemTable::Users, COLUMNS, options, on_row);
+    let mut writer = SystemRowWriter::new(SystemTable::Users, COLUMNS, options, on_row);
     for account in accounts {
         let is_logged_in = has_folders.then(|| session_folders.join(account.uid.to_string()).is_dir());
         if writer.write(&UserRow { account, is_logged_in }).is_break() {
