@@ -17,7 +17,7 @@ mod tasks;
 mod wire;
 
 pub use answer::{ResponseFrame, ResponseStream, RpcAnswer};
-pub use encode::ContentBlocks;
+pub use encode::ContentItems;
 pub use jsonrpc::{
     BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, ReadLine, RequestId, RequestMeta, ResponseMessage,
     RpcError, RpcNotification, RpcRequest, RpcResponse, decode, is_trace_parent, read_line,
