@@ -82,7 +82,7 @@ impl SelectiveFilter {
 
 impl PartialEq for SelectiveFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.filter == other.filter
+        self.filter.eq(&other.filter)
     }
 }
 
