@@ -66,7 +66,8 @@ fn role_warnings(config: &Config, built_in: &AllowedNames, databases: &[&str]) -
 pub(super) fn toolset_warnings(config: &Config, snapshot: &Snapshot) -> Vec<String> {
     // Commands that check a configuration neither store results nor write rows, and so lack the entries for both.
     let elsewhere = STORED_RESULT_NAMES.into_iter().chain(names::row_tools(config));
-    let names: Vec<&str> = snapshot.entries().map(|entry| entry.name).chain(elsewhere).collect();
+    let names: Vec<&str> =
+        elsewhere.map(|name| -> &str { name }).chain(snapshot.entries().map(|entry| entry.name)).collect();
     let mut warnings = Vec::new();
     for (toolset, entries) in &config.toolsets {
         for (position, entry) in entries.iter().enumerate() {
