@@ -52,11 +52,43 @@ async fn one_bad_file_of_a_folder_is_left_out_and_reported() {
     let node = folder.database();
     assert_snapshot!(node.tables().await, @r"
     n: 20 rows
-    n.3: unreadable, it is not a readable Parquet file: EOF: Parquet file too small. Size is 6 but need 8
+    n.3: unreadable, its file n/3.parquet: it is not a readable Parquet file: EOF: Parquet file too small. Size is 6 but need 8
     ");
     assert_eq!(node.rows("SELECT count(*) FROM n").await, "20");
     let comment = node.catalog().await.tables[0].comment.clone().unwrap();
     assert_eq!(comment, "folder of 2 Parquet files; 1 more cannot be read and are left out");
+}
+
+/// The name of the table is that of the folder, or has dots in place of slashes.
+#[tokio::test]
+async fn the_reason_of_a_table_of_a_folder_names_the_file() {
+    let folder = Folder::new();
+    for name in ["several/part-0", "alone/part-0", "outer/inner/a", "all/part-0", "all/part-1", "keys/k=1/a"] {
+        folder.write(&format!("{name}.arrow"), "this is no arrow file at all");
+    }
+    for name in ["several/part-1", "several/part-2"] {
+        write_arrow(&folder.join(&format!("{name}.arrow")), &numbers(10), false);
+    }
+    let node = folder.database();
+    let unreadable = |table: &str, file: &str| {
+        let reason = "it is not a readable Arrow IPC file: it has the format of neither a file nor a stream";
+        format!("{table}: unreadable, its file {file}.arrow: {reason}")
+    };
+    let expected = [
+        unreadable("all", "all/part-0"),
+        unreadable("alone", "alone/part-0"),
+        unreadable("keys", "keys/k=1/a"),
+        unreadable("outer.inner.a", "outer/inner/a"),
+        "several: readable".to_owned(),
+        unreadable("several.part-0", "several/part-0"),
+    ];
+    assert_eq!(node.tables().await, expected.join("\n"));
+    assert_eq!(node.rows("SELECT count(*) FROM several").await, "20");
+    let refusal = node.refusal("SELECT * FROM \"several.part-0\"").await;
+    assert!(
+        refusal.contains("the table \"several.part-0\" cannot be read: its file several/part-0.arrow: "),
+        "{refusal}"
+    );
 }
 
 /// Copies of an Arrow file. In each, a number that is 64 became 63; in one, it is the width of an integer column, which

@@ -49,7 +49,7 @@ async fn the_only_file_of_a_folder_keeps_its_name() {
     let node = open_with_options(vec![folder.path()], &[("declared", one_table)]);
     assert_snapshot!(node.tables().await, @r"
     declared: 2 rows
-    empty.none: unreadable, the file is empty
+    empty.none: unreadable, its file empty/none.csv: the file is empty
     months.2024-01: 2 rows
     out: 2 rows
     outer.inner.deep: 1 rows

@@ -303,7 +303,7 @@ impl FileSnapshotBuilder {
                         vec![(file.clone(), Some(probed.clone()))],
                     )
                 }
-                Err(reason) => (Err(reason.clone()), Vec::new()),
+                Err(reason) => (Err(name_file(candidate, file, reason)), Vec::new()),
             };
             all.push((request, table, files));
         }
@@ -334,7 +334,9 @@ impl FileSnapshotBuilder {
                     if version.bytes == 0
                         && candidate.origin != CandidateOrigin::File
                         && file.kind.format.may_grow() => {}
-                (Some(Err(reason)), _) | (_, Err(reason)) => unreadable.push((file.clone(), reason.clone())),
+                (Some(Err(reason)), _) | (_, Err(reason)) => {
+                    unreadable.push((file.clone(), name_file(candidate, file, reason)));
+                }
                 (probed, Ok(_)) => {
                     let probed = probed.and_then(|probed| probed.as_ref().ok()).cloned();
                     readable.push((file.clone(), partitions.clone(), probed));
@@ -343,6 +345,13 @@ impl FileSnapshotBuilder {
         }
         (readable, unreadable)
     }
+}
+
+/// The reason why `file` cannot be read, with its path if the name of its table may be that of a folder.
+fn name_file(candidate: &TableCandidate, file: &DataFile, reason: &str) -> String {
+    let is_in_folder = candidate.origin != CandidateOrigin::File || file.location.contains('/');
+    let is_named = reason.starts_with(&format!("the file {} ", file.location));
+    if is_in_folder && !is_named { format!("its file {}: {reason}", file.location) } else { reason.to_owned() }
 }
 
 /// The table, or its error, with advice about it alone.
