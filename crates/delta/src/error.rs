@@ -29,6 +29,9 @@ pub enum DeltaError {
     /// The table needs a feature that this reader and writer lacks.
     #[error("the table needs the Delta feature \"{0}\", which is not supported")]
     UnsupportedFeature(String),
+    /// The table can be read, and no version can be written: that needs a feature that this writer lacks.
+    #[error("writers of the table need the Delta feature \"{0}\", which is not supported")]
+    UnsupportedWriterFeature(String),
     /// The log names a file that is not below the folder of the table.
     #[error("the log has the file \"{0}\", which is not below the folder of the table")]
     OutsideOfTable(String),
@@ -89,6 +92,7 @@ impl DeltaError {
         matches!(
             self,
             Self::UnsupportedFeature(_)
+                | Self::UnsupportedWriterFeature(_)
                 | Self::OutsideOfTable(_)
                 | Self::UnsupportedType { .. }
                 | Self::InvalidSchema(_)

@@ -116,20 +116,29 @@ fn refuse<T>(feature: String) -> Result<T, DeltaError> {
     Err(DeltaError::UnsupportedFeature(feature))
 }
 
-/// Refuses a commit to a table whose rules for writers this writer does not know. `removes`: whether it removes rows.
-pub(super) fn check_writable(protocol: &Protocol, metadata: &Metadata, removes: bool) -> Result<(), DeltaError> {
+/// A rule for writers that this writer does not know. With one, no version can be committed.
+pub(super) fn unsupported_writer_feature(protocol: &Protocol, metadata: &Metadata) -> Option<String> {
     if !matches!(protocol.min_writer_version, 1 | 2 | 7) {
-        return refuse(format!("writer version {}", protocol.min_writer_version));
+        return Some(format!("writer version {}", protocol.min_writer_version));
     }
     let is_known = |feature: &String| *feature == TIMESTAMP_NTZ || LEGACY_WRITER_FEATURES.contains(&feature.as_str());
-    if let Some(feature) = protocol.writer_features.iter().flatten().find(|feature| !is_known(feature)) {
-        return refuse(feature.clone());
+    let unknown = protocol.writer_features.iter().flatten().find(|feature| !is_known(feature));
+    let invariants = || metadata.schema_string.contains("\"delta.invariants\"").then(|| "invariants".to_owned());
+    unknown.cloned().or_else(invariants)
+}
+
+/// Whether rows of the table may only be added, or put into other files.
+pub(super) fn is_append_only(metadata: &Metadata) -> bool {
+    matches!(metadata.configuration.get("delta.appendOnly"), Some(Some(value)) if value == "true")
+}
+
+/// Refuses a commit to a table whose rules for writers this writer does not know. `removes`: whether it removes rows.
+pub(super) fn check_writable(protocol: &Protocol, metadata: &Metadata, removes: bool) -> Result<(), DeltaError> {
+    match unsupported_writer_feature(protocol, metadata) {
+        Some(feature) => Err(DeltaError::UnsupportedWriterFeature(feature)),
+        None if removes && is_append_only(metadata) => {
+            Err(DeltaError::UnsupportedWriterFeature("appendOnly".to_owned()))
+        }
+        None => Ok(()),
     }
-    if metadata.schema_string.contains("\"delta.invariants\"") {
-        return refuse("invariants".to_owned());
-    }
-    if removes && matches!(metadata.configuration.get("delta.appendOnly"), Some(Some(value)) if value == "true") {
-        return refuse("appendOnly".to_owned());
-    }
-    Ok(())
 }

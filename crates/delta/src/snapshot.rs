@@ -164,6 +164,10 @@ pub struct DeltaSnapshot {
     pub files: Vec<Arc<DataFile>>,
     /// The columns of the data files and their types in them.
     pub stored_schema: SchemaRef,
+    /// The Delta feature that writers of the table need and this one lacks, if there is one: nothing can be committed.
+    pub unsupported_writer_feature: Option<String>,
+    /// Whether rows may only be added, or put into other files.
+    pub is_append_only: bool,
     /// Files that commits removed, with the time in milliseconds since 1970-01-01 UTC. Entries older than
     /// [`super::TOMBSTONE_RETENTION_MS`] may be missing.
     pub(super) removed: Arc<std::collections::HashMap<String, i64>>,

@@ -48,6 +48,8 @@ impl TableState {
             partition_columns: Arc::clone(&self.schema.partitions),
             files: self.files.clone(),
             stored_schema: Arc::clone(&self.schema.stored),
+            unsupported_writer_feature: features::unsupported_writer_feature(&self.protocol, &self.metadata),
+            is_append_only: features::is_append_only(&self.metadata),
             removed: Arc::clone(&self.removed),
         }
     }

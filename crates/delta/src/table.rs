@@ -123,11 +123,12 @@ impl DeltaTable {
     /// Writes the next version, and returns it when it is on disk.
     ///
     /// # Errors
-    /// `InvalidCommit` and the errors of columns if the commit does not fit; `Conflict` if another program wrote the
-    /// version; `Unconfirmed` if it may or may not be on disk; `Io`.
+    /// `InvalidCommit` and the errors of columns if the commit does not fit; `UnsupportedWriterFeature`; `Conflict` if
+    /// another program wrote the version; `Unconfirmed` if it may or may not be on disk; `Io`.
     pub fn commit(&mut self, commit: DeltaCommit) -> Result<u64, DeltaError> {
         let now_ms = now_ms();
-        features::check_writable(&self.state.protocol, &self.state.metadata, !commit.remove.is_empty())?;
+        let removes = !commit.remove.is_empty() && commit.operation != OPTIMIZE;
+        features::check_writable(&self.state.protocol, &self.state.metadata, removes)?;
         let mut state = self.next_state(&commit, now_ms)?;
         check_added(&self.folder, &commit, &state.schema)?;
         let actions = self.actions(&commit, &state, now_ms)?;

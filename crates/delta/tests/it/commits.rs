@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::{DataType, Field, Schema};
+use serde_json::{Value, json};
 use tempfile::tempdir;
 use tidegate_delta::{
     CompactionOptions, DataFileWriter, DeltaCommit, DeltaError, DeltaTable, OPTIMIZE, WriterOptions, plan_compaction,
@@ -148,6 +149,52 @@ fn compaction_keeps_the_rows() {
     assert!(plan_compaction(&snapshot, CompactionOptions::default()).is_empty());
     // Files that were removed since then stay for readers.
     assert!(unreferenced_files(folder.path(), &snapshot, earlier).unwrap().is_empty());
+}
+
+/// Another program adds a rule for writers. Readers need not know it.
+#[test]
+fn a_table_with_an_unknown_rule_for_writers_can_be_read() {
+    let features = ["appendOnly", "changeDataFeed"];
+    for (protocol, feature) in [
+        (json!({"minReaderVersion": 1, "minWriterVersion": 4}), "writer version 4"),
+        (json!({"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}), "changeDataFeed"),
+    ] {
+        let folder = tempdir().unwrap();
+        let mut table = create(folder.path());
+        append(&mut table, &names(&[(1, None)]));
+        assert_eq!(table.snapshot().unsupported_writer_feature, None);
+        let entry = folder.path().join("_delta_log/00000000000000000002.json");
+        fs::write(entry, json!({"protocol": protocol}).to_string()).unwrap();
+        let mut table = open(folder.path());
+        assert_eq!(numbers(folder.path(), &table.snapshot()), [1]);
+        assert_eq!(table.snapshot().unsupported_writer_feature.as_deref(), Some(feature));
+        let add = write(folder.path(), &[], &names(&[(2, None)]));
+        let refused = table.commit(DeltaCommit { add, operation: "WRITE", ..DeltaCommit::default() });
+        let is_named = matches!(&refused, Err(DeltaError::UnsupportedWriterFeature(name)) if name == feature);
+        assert!(is_named, "{refused:?}");
+    }
+}
+
+#[test]
+fn rows_of_an_append_only_table_are_only_put_into_other_files() {
+    let folder = tempdir().unwrap();
+    let mut table = create(folder.path());
+    append(&mut table, &names(&[(1, None)]));
+    let log = folder.path().join("_delta_log");
+    let first = fs::read_to_string(log.join("00000000000000000000.json")).unwrap();
+    let mut actions = first.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut metadata = actions.find(|action| action.get("metaData").is_some()).unwrap();
+    metadata["metaData"]["configuration"]["delta.appendOnly"] = "true".into();
+    fs::write(log.join("00000000000000000002.json"), metadata.to_string()).unwrap();
+    let mut table = open(folder.path());
+    assert!(table.snapshot().is_append_only);
+    append(&mut table, &names(&[(2, None)]));
+    let remove = table.snapshot().files.clone();
+    let delete = DeltaCommit { remove: remove.clone(), operation: "DELETE", ..DeltaCommit::default() };
+    assert!(matches!(table.commit(delete), Err(DeltaError::UnsupportedWriterFeature(name)) if name == "appendOnly"));
+    let add = write(folder.path(), &[], &rows(folder.path(), &table.snapshot()));
+    table.commit(DeltaCommit { add, remove, operation: OPTIMIZE, ..DeltaCommit::default() }).unwrap();
+    assert_eq!(numbers(folder.path(), &open(folder.path()).snapshot()), [1, 2]);
 }
 
 #[test]
