@@ -71,7 +71,7 @@ impl FolderShared {
     /// Moves the rows of a table that are in the log to its Delta table.
     ///
     /// # Errors
-    /// `UnknownTable`, `TableClosed`, `Delta`. The rows remain in the log, and visible.
+    /// `UnknownTable`, `TableClosed`, `TableUnwritable`, `Delta`. The rows remain in the log, and visible.
     pub(crate) async fn flush_table(&self, key: &str) -> Result<(), IngestError> {
         let step = self.flush_step(key)?;
         let flushing = step.storage.flush.lock().await;
@@ -104,8 +104,8 @@ impl FolderShared {
         let state = self.state.lock();
         let table = state.tables.get(key).filter(|table| table.dropped_at.is_none());
         let table = table.ok_or_else(|| IngestError::UnknownTable(key.to_owned()))?;
-        if let Some(closure) = table.closure.as_ref().filter(|closure| !closure.moves_rows()) {
-            return Err(closure.to_error(&table.name));
+        if let Some(refusal) = table.refusal().filter(|_| !table.moves_rows()) {
+            return Err(refusal);
         }
         Ok(FlushStep {
             storage: table.storage.clone(),
@@ -258,10 +258,10 @@ impl FolderShared {
         self.delete_unused_files(key).await
     }
 
-    /// `None` for a closed table, too: files that seem to be unused may be those of its lost rows.
+    /// `None` for a table that takes no rows, too: files that seem to be unused may be those of its lost rows.
     fn maintained_table(&self, key: &str) -> Option<MaintainedTable> {
         let state = self.state.lock();
-        let table = state.tables.get(key).filter(|table| table.dropped_at.is_none() && table.closure.is_none())?;
+        let table = state.tables.get(key).filter(|table| table.dropped_at.is_none() && table.refusal().is_none())?;
         Some(MaintainedTable {
             key: key.to_owned(),
             incarnation: table.incarnation,

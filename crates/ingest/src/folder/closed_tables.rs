@@ -14,7 +14,7 @@ use tidegate_core::private_file;
 
 use super::options::table_key;
 use super::{IngestError, TIDEGATE_FOLDER};
-use crate::delta::DeltaError;
+use crate::delta::{DeltaError, DeltaSnapshot};
 use crate::write_ahead_log::LostRecords;
 
 /// The folder of what is known of losses.
@@ -47,13 +47,13 @@ impl TableClosure {
     pub(crate) fn of_delta_table(root: &Path, table: &str, error: &DeltaError) -> Self {
         let error = without_root(root, &error.to_string());
         let reason = format!(
-            "{error}; undo what another program has changed, or move the folder {table} out of the folder of the \
-             database, and restart the server; until then, rows that are in no data file yet are kept in {TIDEGATE_FOLDER}"
+            "{error}; undo what another program has changed, or move {table} out of the folder of the database, and \
+             restart the server; until then, rows that are in no data file yet are kept in {TIDEGATE_FOLDER}"
         );
         Self { part: DamagedPart::DeltaTable, reason }
     }
 
-    /// Whether the rows that the log has can be moved to the Delta table.
+    /// Whether the rows that the log has can be moved to the Delta table, as far as this closure is concerned.
     pub(crate) fn moves_rows(&self) -> bool {
         self.part == DamagedPart::Record
     }
@@ -66,6 +66,21 @@ impl TableClosure {
     pub(crate) fn to_error(&self, table: &str) -> IngestError {
         IngestError::TableClosed { table: table.to_owned(), reason: self.reason.clone() }
     }
+}
+
+/// Why no rows can be written to `table`, if they cannot. It can be read.
+pub fn write_problem(table: &str, snapshot: &DeltaSnapshot) -> Option<String> {
+    let feature = snapshot.unsupported_writer_feature.clone()?;
+    let reason = unwritable_reason(&DeltaError::UnsupportedWriterFeature(feature));
+    Some(IngestError::TableUnwritable { table: table.to_owned(), reason }.to_string())
+}
+
+/// Why a table takes no rows whose Delta table has a rule for writers that is not supported. `feature` is its error.
+pub(crate) fn unwritable_reason(feature: &DeltaError) -> String {
+    format!(
+        "{feature}; its rows can be read; undo what another program has changed and restart the server, or drop the \
+         table; until then, rows that are in no data file yet are kept in {TIDEGATE_FOLDER}"
+    )
 }
 
 /// The tables that have lost rows.

@@ -76,6 +76,14 @@ pub enum IngestError {
         /// What is damaged, and what the owner can do.
         reason: String,
     },
+    /// Rows cannot be written to the Delta table of the table. They can be read.
+    #[error("table \"{table}\" takes no rows: {reason}")]
+    TableUnwritable {
+        /// The name of the table.
+        table: String,
+        /// What the Delta table needs, and what the owner can do.
+        reason: String,
+    },
     /// The folder is closed or closes.
     #[error("the database takes no rows any more, as it is closed")]
     Closed,
@@ -141,7 +149,9 @@ impl IngestError {
                 _ => unavailable(format!("the rows of table \"{table}\" cannot be stored now; nothing was stored")),
             },
             Self::UnknownTable(table) => Error::new(ErrorKind::NotFound, format!("there is no table \"{table}\"")),
-            Self::TableClosed { .. } => Error::new(ErrorKind::Unavailable, self.to_string()),
+            Self::TableClosed { .. } | Self::TableUnwritable { .. } => {
+                Error::new(ErrorKind::Unavailable, self.to_string())
+            }
             Self::Io { .. } => unavailable(format!("the storage of database \"{database}\" failed")),
             _ => Error::internal(self.to_string()),
         }

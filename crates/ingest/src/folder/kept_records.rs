@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use tidegate_core::private_file;
 
 use super::background::discard_folder;
-use super::closed_tables::TableClosure;
+use super::closed_tables::{TableClosure, unwritable_reason};
 use super::options::table_key;
 use super::recovery::LOG_FOLDER;
 use super::shared::{FolderShared, IngestCounters};
@@ -171,8 +171,8 @@ fn list_names(folder: &Path) -> Result<Vec<String>, IngestError> {
 }
 
 impl FolderShared {
-    /// Closes a table whose Delta table cannot be written, and keeps its records beside the log. Returns the error of each
-    /// operation on it.
+    /// Ends the writes to a table whose Delta table cannot be written, and keeps its records beside the log. The table is
+    /// closed if the Delta table cannot be read either. Returns the error of each write to it.
     pub(crate) async fn close_unwritable(&self, key: &str, incarnation: u64, error: &DeltaError) -> IngestError {
         // Writes that were admitted end before, later ones are refused. Nothing is released meanwhile.
         let _commits = self.commits.write().await;
@@ -183,15 +183,26 @@ impl FolderShared {
             let Some(table) = state.current_table(key, incarnation) else {
                 return IngestError::UnknownTable(key.to_owned());
             };
-            let closure = TableClosure::of_delta_table(&self.path, &table.name, error);
-            let closed = closure.to_error(&table.name);
-            table.close(closure);
-            let (name, records) = (table.name.clone(), table.records_after(kept));
+            let name = table.name.clone();
+            let closed = match error {
+                DeltaError::UnsupportedWriterFeature(_) => {
+                    let reason = unwritable_reason(error);
+                    table.unwritable = Some(reason.clone());
+                    IngestError::TableUnwritable { table: name.clone(), reason }
+                }
+                _ => {
+                    let closure = TableClosure::of_delta_table(&self.path, &name, error);
+                    let closed = closure.to_error(&name);
+                    table.close(closure);
+                    closed
+                }
+            };
+            let records = table.records_after(kept);
             state.version += 1;
             self.version.send_replace(state.version);
             (closed, name, records)
         };
-        tracing::error!(database = %self.name, error = %closed, "a table is closed");
+        tracing::error!(database = %self.name, error = %closed, "a table takes no more rows");
         IngestCounters::add(&self.counters.failed_flushes, 1);
         if let Some(records) = records {
             let (root, application, last) = (self.path.clone(), self.application.clone(), *records.end());
@@ -204,8 +215,7 @@ impl FolderShared {
             self.state.lock().kept.insert(key.to_owned(), last);
         }
         if let Some(table) = self.state.lock().current_table(key, incarnation) {
-            (table.flushing, table.pending) = (None, None);
-            table.release_view();
+            table.set_kept();
         }
         closed
     }

@@ -44,15 +44,15 @@ use tokio::sync::{Notify, RwLock, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-pub use closed_tables::lost_tables;
+pub use closed_tables::{lost_tables, write_problem};
 pub use error::IngestError;
 pub use options::{IngestOptions, SchemaEvolution, TableDeclaration};
 pub use shared::IngestCounters;
 pub use state::IngestTableView;
+pub use storage::open_tables;
 pub use verify::{TableVerification, verify_folder};
 
 use crate::delta::StopFlag;
-use closed_tables::TableClosure;
 use options::table_key;
 use recovery::{OpenedFolder, open_folder};
 use shared::{FolderShared, memory_semaphore};
@@ -142,6 +142,16 @@ impl IngestFolder {
         new_tables.into_iter().chain(state.keys.loss().map(str::to_owned)).collect()
     }
 
+    /// What an administrator should know of the folder and of tables that are not closed: one sentence each, with
+    /// [`IngestFolder::damage`].
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.damage();
+        let state = self.shared.state.lock();
+        let open = state.tables.values().filter(|table| table.dropped_at.is_none() && table.closure.is_none());
+        notes.extend(open.filter_map(TableState::refusal).map(|refusal| refusal.to_string()));
+        notes
+    }
+
     /// Whether the table has columns, or is closed.
     pub fn has_table(&self, table: &str) -> bool {
         let state = self.shared.state.lock();
@@ -181,7 +191,7 @@ impl IngestFolder {
     /// Moves the rows of a table that only the log has to its Delta table.
     ///
     /// # Errors
-    /// `UnknownTable`, `TableClosed`, `Delta`. The rows remain in the log, and visible.
+    /// `UnknownTable`, `TableClosed`, `TableUnwritable`, `Delta`. The rows remain in the log, and visible.
     pub async fn flush(&self, table: &str) -> Result<(), IngestError> {
         self.shared.flush_table(&table_key(table)).await
     }
@@ -325,19 +335,19 @@ impl IngestMaintenance for IngestFolder {
     }
 
     async fn flush(&self, table: &str) -> Result<(), Error> {
-        self.require_table(table)?;
+        self.with_table(table, |_| ())?;
         Self::flush(self, table).await.map_err(|error| error.for_caller(&self.shared.name))
     }
 
     async fn compact(&self, table: &str) -> Result<u64, Error> {
-        if let Some(closure) = self.require_table(table)? {
-            return Err(closure.to_error(table).for_caller(&self.shared.name));
+        if let Some(refusal) = self.with_table(table, TableState::refusal)? {
+            return Err(refusal.for_caller(&self.shared.name));
         }
         Self::compact(self, table).await.map_err(|error| error.for_caller(&self.shared.name))
     }
 
     async fn verify(&self, table: &str) -> Result<IngestVerification, Error> {
-        if let Some(closure) = self.require_table(table)? {
+        if let Some(closure) = self.with_table(table, |known| known.closure.clone())? {
             return Ok(IngestVerification { problems: vec![closure.reason], ..IngestVerification::default() });
         }
         let found = Self::verify(self, table).await.map_err(|error| error.for_caller(&self.shared.name))?;
@@ -352,12 +362,12 @@ impl IngestMaintenance for IngestFolder {
 }
 
 impl IngestFolder {
-    /// Fails if the table does not exist, and returns why it is closed, if it is.
-    fn require_table(&self, table: &str) -> Result<Option<TableClosure>, Error> {
+    /// Reads the state of a table. Fails if the table does not exist.
+    fn with_table<T>(&self, table: &str, read: impl FnOnce(&TableState) -> T) -> Result<T, Error> {
         let state = self.shared.state.lock();
         let known = state.tables.get(&table_key(table)).filter(|known| known.name == table && known.exists());
         match known {
-            Some(known) => Ok(known.closure.clone()),
+            Some(known) => Ok(read(known)),
             None => Err(IngestError::UnknownTable(table.to_owned()).for_caller(&self.shared.name)),
         }
     }

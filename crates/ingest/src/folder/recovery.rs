@@ -19,11 +19,9 @@ use super::closed_tables::{DamagedPart, LostRows, TableClosure};
 use super::columns::merge_columns;
 use super::kept_records::{KeptRecords, RecordSource, keep_records};
 use super::keys::{KeyLog, KeyTable, StoredKey};
-use super::options::{
-    IngestOptions, SchemaEvolution, TableDeclaration, check_new_table_name, check_table_name, table_key,
-};
+use super::options::{IngestOptions, SchemaEvolution, TableDeclaration, check_new_table_name, table_key};
 use super::state::{AppliedRows, AppliedWrite, FolderState, TableState};
-use super::storage::flushed_sequence;
+use super::storage::{flushed_sequence, open_tables};
 use super::write_record::{
     RecordDescription, TableDescription, WriteDescription, decode_record, decode_stream, recover_description,
 };
@@ -104,16 +102,9 @@ struct Recovery {
 
 impl Recovery {
     fn load_tables(&mut self, path: &Path) -> Result<(), IngestError> {
-        let entries = std::fs::read_dir(path).map_err(IngestError::io("list", path))?;
-        for entry in entries {
-            let entry = entry.map_err(IngestError::io("list", path))?;
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            if !entry.path().is_dir() || check_table_name(&name).is_err() {
-                continue;
-            }
-            match DeltaTable::open(&entry.path()) {
-                Ok(Some(table)) => self.add_stored(&name, table)?,
-                Ok(None) => {}
+        for (name, opened) in open_tables(path)? {
+            match opened {
+                Ok(table) => self.add_stored(&name, table)?,
                 Err(error) => self.add_damaged(&name, &error)?,
             }
         }
@@ -123,9 +114,11 @@ impl Recovery {
     /// Adds a table that cannot be opened, and is therefore closed.
     fn add_damaged(&mut self, name: &str, error: &DeltaError) -> Result<(), IngestError> {
         let closure = TableClosure::of_delta_table(&self.state.path, name, error);
+        let is_folder = self.state.path.join(name).is_dir();
         let table = self.state.table_mut(name);
         if table.name != name {
-            return Err(name_differs_in_case(name, &table.name));
+            // A file is not in the place of a declared table if its name differs.
+            return if is_folder { Err(name_differs_in_case(name, &table.name)) } else { Ok(()) };
         }
         table.close(closure);
         Ok(())
@@ -325,7 +318,7 @@ impl Recovery {
                     }
                 };
             }
-            table.pending = None;
+            table.set_kept();
         }
     }
 

@@ -13,15 +13,17 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
+use parking_lot::Mutex;
 use tidegate_query::{REJECTS_SUFFIX, rejected_rows_schema};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::closed_tables::TableClosure;
+use super::IngestError;
+use super::closed_tables::{TableClosure, unwritable_reason};
 use super::columns::{pad, union};
 use super::keys::{KeyTable, StoredKey};
 use super::options::{IngestOptions, TableDeclaration, table_key};
 use super::storage::TableStorage;
-use crate::delta::{DataFile, DeltaSnapshot, DeltaTable};
+use crate::delta::{DataFile, DeltaError, DeltaSnapshot, DeltaTable};
 
 #[derive(Debug)]
 pub(crate) struct FolderState {
@@ -158,6 +160,8 @@ impl FolderState {
         if let Some(table) = self.tables.get_mut(&table_key(name)) {
             table.dropped_at = Some(sequence);
             table.closure = None;
+            table.unwritable = None;
+            table.is_kept = false;
             table.pending = None;
             table.flushing = None;
             table.release_view();
@@ -242,6 +246,10 @@ pub(crate) struct TableState {
     pub(crate) dropped_at: Option<u64>,
     /// Why the table takes and returns no rows.
     pub(crate) closure: Option<TableClosure>,
+    /// Why no rows can be written to the Delta table, though it can be read.
+    pub(crate) unwritable: Option<String>,
+    /// The rows in memory are kept beside the log, which need not have them.
+    is_kept: bool,
     /// The first record that stays in the log for a Delta table that cannot be opened, as it could not be kept beside it.
     pub(crate) unkept_since: Option<u64>,
     pub(crate) flushes: u64,
@@ -261,6 +269,8 @@ impl TableState {
     ) -> Self {
         let (delta, snapshot) = delta.unzip();
         let stored = snapshot.as_ref().map(|snapshot| snapshot.schema.clone());
+        let feature = snapshot.as_ref().and_then(|snapshot| snapshot.unsupported_writer_feature.clone());
+        let unwritable = feature.map(|feature| unwritable_reason(&DeltaError::UnsupportedWriterFeature(feature)));
         let schema = match (stored, &declaration.columns) {
             (Some(stored), Some(declared)) => Some(union(&stored, declared)),
             (stored, declared) => stored.or_else(|| declared.clone()),
@@ -279,6 +289,8 @@ impl TableState {
             flushed_sequence: 0,
             dropped_at: None,
             closure: None,
+            unwritable,
+            is_kept: false,
             unkept_since: None,
             flushes: 0,
             compactions: 0,
@@ -324,9 +336,20 @@ impl TableState {
 
     /// The sequence number of the oldest record that only the log has.
     pub(crate) fn oldest_unflushed(&self) -> Option<u64> {
-        let flushing = self.flushing.as_ref().map(|rows| rows.first_sequence);
-        let pending = self.pending.as_ref().map(|rows| rows.first_sequence);
-        self.dropped_at.into_iter().chain(self.unkept_since).chain(flushing).chain(pending).min()
+        let waiting = [self.flushing.as_deref(), self.pending.as_ref()].into_iter().flatten();
+        let waiting = waiting.filter(|_| !self.is_kept).map(|rows| rows.first_sequence);
+        self.dropped_at.into_iter().chain(self.unkept_since).chain(waiting).min()
+    }
+
+    /// Notes that the rows in memory are kept beside the log. They stay there only to be read.
+    pub(crate) fn set_kept(&mut self) {
+        self.is_kept = true;
+        if self.closure.is_some() {
+            (self.flushing, self.pending) = (None, None);
+        }
+        // The table takes no more of them, so they must not hold back those of others.
+        [self.flushing.as_deref(), self.pending.as_ref()].into_iter().flatten().for_each(PendingRows::free_room);
+        self.release_view();
     }
 
     /// The records that only the log has, and that are after the record `kept`.
@@ -350,13 +373,22 @@ impl TableState {
 
     /// Whether the rows that the log has can be moved to the Delta table.
     pub(crate) fn moves_rows(&self) -> bool {
-        self.closure.as_ref().is_none_or(TableClosure::moves_rows)
+        self.unwritable.is_none() && self.closure.as_ref().is_none_or(TableClosure::moves_rows)
     }
 
-    /// Why the table is closed, or why the last step of the background task failed.
+    /// The error of each write to the table, if it takes no rows.
+    pub(crate) fn refusal(&self) -> Option<IngestError> {
+        let unwritable = || {
+            let reason = self.unwritable.clone()?;
+            Some(IngestError::TableUnwritable { table: self.name.clone(), reason })
+        };
+        self.closure.as_ref().map(|closure| closure.to_error(&self.name)).or_else(unwritable)
+    }
+
+    /// Why the table is closed or takes no rows, or why the last step of the background task failed.
     pub(crate) fn problem(&self) -> Option<&str> {
         let closure = self.closure.as_ref().map(|closure| closure.reason.as_str());
-        closure.or(self.last_error.as_deref())
+        closure.or(self.unwritable.as_deref()).or(self.last_error.as_deref())
     }
 
     /// The rows that only the log has.
@@ -468,7 +500,7 @@ pub(crate) struct PendingRows {
     /// Bytes in memory.
     pub(crate) bytes: u64,
     /// The room in memory. Freed with the rows.
-    reservation: Option<OwnedSemaphorePermit>,
+    reservation: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 /// The rows of one write for one table.
@@ -502,8 +534,13 @@ impl PendingRows {
             since: Instant::now(),
             rows: 0,
             bytes: 0,
-            reservation: None,
+            reservation: Mutex::default(),
         }
+    }
+
+    /// Leaves the room in memory to other rows, though these stay.
+    fn free_room(&self) {
+        self.reservation.lock().take();
     }
 
     /// Adds the rows of a write.
@@ -513,7 +550,7 @@ impl PendingRows {
             self.staged.clear();
             self.rows = 0;
             self.bytes = 0;
-            self.reservation = None;
+            self.free_room();
             self.replaces = true;
         }
         self.last_sequence = sequence;
@@ -525,7 +562,7 @@ impl PendingRows {
             self.batches.push(batch);
             SMALL_BATCH_ROWS.iter().for_each(|rows| self.merge_small_batches(*rows));
         }
-        match (&mut self.reservation, reservation) {
+        match (self.reservation.get_mut(), reservation) {
             // Both come from the semaphore of the folder, so they can be merged.
             (Some(all), Some(new)) => all.merge(new),
             (all @ None, new) => *all = new,

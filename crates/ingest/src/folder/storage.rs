@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, RwLock};
 
 use super::IngestError;
 use super::columns::{pad, union};
+use super::options::{check_table_name, table_key};
 use super::state::PendingRows;
 use crate::delta::{
     DataFile, DataFileWriter, DeltaCommit, DeltaError, DeltaSnapshot, DeltaTable, PartitionBy, WriterOptions,
@@ -15,6 +16,38 @@ use crate::delta::{
 
 /// How often a commit is tried again after another program committed first.
 const CONFLICTS_MAX: u32 = 5;
+
+/// Opens the tables of the folder `root`, which may not exist: each has a name, and a Delta table or the reason why that
+/// cannot be opened. A folder without a Delta log is no table. What has the name of a table, and is no folder, has taken the
+/// place of one.
+///
+/// # Errors
+/// `Io` if the folder cannot be listed.
+pub fn open_tables(root: &Path) -> Result<Vec<(String, Result<DeltaTable, DeltaError>)>, IngestError> {
+    let entries = match std::fs::read_dir(root) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(IngestError::io("list", root)(error)),
+    };
+    let (mut tables, mut others) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let path = entry.map_err(IngestError::io("list", root))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        if check_table_name(&name).is_err() {
+            continue;
+        }
+        if path.is_dir() {
+            tables.extend(DeltaTable::open(&path).transpose().map(|opened| (name, opened)));
+        } else {
+            let reason = "it is not a folder, and each table is one".to_owned();
+            others.push((name, Err(DeltaError::Corrupt { path, reason })));
+        }
+    }
+    // A name that differs only in case is not that of a lost table.
+    others.retain(|(name, _)| tables.iter().all(|(known, _)| table_key(known) != table_key(name)));
+    tables.append(&mut others);
+    Ok(tables)
+}
 
 #[derive(Debug)]
 pub(crate) struct TableStorage {

@@ -100,7 +100,11 @@ impl FolderShared {
             drop(state);
             return Err(IngestError::Closed.for_caller(&self.name));
         }
-        let parts: Result<Vec<_>, Error> = tables.iter().map(|write| self.begin_part(&mut state, write)).collect();
+        let parts = tables.iter().enumerate().map(|(position, write)| {
+            let mode = if position == 0 { mode } else { WriteMode::Append };
+            self.begin_part(&mut state, write, mode)
+        });
+        let parts: Result<Vec<_>, Error> = parts.collect();
         drop(state);
         Ok(WriteStart::Writer(Box::new(FolderWriter::new(self.clone(), mode, key, parts?))))
     }
@@ -132,11 +136,18 @@ impl FolderShared {
         }
     }
 
-    fn begin_part(&self, state: &mut FolderState, write: &TableWrite) -> Result<TablePart, Error> {
+    fn begin_part(&self, state: &mut FolderState, write: &TableWrite, mode: WriteMode) -> Result<TablePart, Error> {
         let name = &write.table;
         self.check_table(state, name)?;
-        if let Some(closure) = state.tables.get(&table_key(name)).and_then(|table| table.closure.as_ref()) {
-            return Err(closure.to_error(name).for_caller(&self.name));
+        let known = state.tables.get(&table_key(name));
+        if let Some(refusal) = known.and_then(TableState::refusal) {
+            return Err(refusal.for_caller(&self.name));
+        }
+        let is_append_only = known.and_then(|table| table.snapshot.as_ref()).is_some_and(|known| known.is_append_only);
+        if mode == WriteMode::Replace && is_append_only {
+            let message =
+                format!("the rows of table \"{name}\" cannot be replaced: it has the setting delta.appendOnly");
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let declaration = state.declaration(name);
         let schema = match declaration.transform {

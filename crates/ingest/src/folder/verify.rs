@@ -8,14 +8,14 @@ use bytes::Bytes;
 
 use super::closed_tables::lost_tables;
 use super::kept_records::{KeptRecords, RecordSource};
-use super::options::{check_table_name, table_key};
+use super::options::table_key;
 use super::recovery::{FolderLock, LOCK_FILE, LOG_FOLDER, read_id};
 use super::shared::FolderShared;
 use super::state::LoggedRows;
-use super::storage::flushed_sequence;
+use super::storage::{flushed_sequence, open_tables};
 use super::write_record::{RecordDescription, decode_record, decode_stream};
 use super::{IngestError, TIDEGATE_FOLDER};
-use crate::delta::{DataFile, DeltaError, DeltaSnapshot, DeltaTable, StopFlag, read_file, verify_file};
+use crate::delta::{DataFile, DeltaError, DeltaSnapshot, StopFlag, read_file, verify_file};
 use crate::write_ahead_log::{LogChecker, LogError, RecoveredRecord, read_log};
 
 /// Rows of a batch while files are read.
@@ -185,7 +185,7 @@ pub fn verify_folder(
     let _lock = FolderLock::acquire_shared(path, &own.join(LOCK_FILE))?;
     let log_folder = own.join(LOG_FOLDER);
     let application = read_id(&log_folder)?;
-    let mut tables = open_tables(path, application.as_deref())?;
+    let mut tables = checked_tables(path, application.as_deref())?;
     let log_problems = match application {
         Some(application) => read_rows(path, &log_folder, &KeptRecords::load(path, &application)?, &mut tables, stop)?,
         None => Vec::new(),
@@ -218,21 +218,15 @@ pub fn verify_folder(
     Ok(verified)
 }
 
-fn open_tables(path: &Path, application: Option<&str>) -> Result<BTreeMap<String, CheckedTable>, IngestError> {
+fn checked_tables(path: &Path, application: Option<&str>) -> Result<BTreeMap<String, CheckedTable>, IngestError> {
     let mut tables = BTreeMap::new();
-    for entry in std::fs::read_dir(path).map_err(IngestError::io("list", path))? {
-        let folder = entry.map_err(IngestError::io("list", path))?.path();
-        let Some(name) = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
-        if !folder.is_dir() || check_table_name(&name).is_err() {
-            continue;
-        }
-        let mut found = TableVerification::default();
-        let (snapshot, flushed) = match DeltaTable::open(&folder) {
-            Ok(Some(table)) => {
+    for (name, opened) in open_tables(path)? {
+        let (folder, mut found) = (path.join(&name), TableVerification::default());
+        let (snapshot, flushed) = match opened {
+            Ok(table) => {
                 let flushed = application.and_then(|application| flushed_sequence(&table, application));
                 (Some(table.snapshot()), flushed.unwrap_or(0))
             }
-            Ok(None) => continue,
             Err(error) => {
                 found.add_problem(folder.clone(), error.to_string());
                 (None, u64::MAX)

@@ -173,8 +173,8 @@ impl FolderWriter {
                 let message = format!("table \"{}\" was dropped while rows were written to it", part.name);
                 return Err(Error::new(ErrorKind::NotFound, message));
             }
-            if let Some(closure) = &table.closure {
-                return Err(closure.to_error(&part.name).for_caller(&self.shared.name));
+            if let Some(refusal) = table.refusal() {
+                return Err(refusal.for_caller(&self.shared.name));
             }
             let Some(schema) = &part.schema else { continue };
             admitted.push((&part.name, part.merge_into(table.admitted_schema.as_ref(), schema)?));

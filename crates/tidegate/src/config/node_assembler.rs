@@ -247,8 +247,9 @@ impl NodeAssembler {
         let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, problems).await;
         let read_only: Vec<(String, String)> =
             folders.iter().filter_map(|(name, tables)| Some((name.clone(), tables.warning.clone()?))).collect();
-        let damage = folders.iter().flat_map(|(name, tables)| tables.damage.iter().map(move |damage| (name, damage)));
-        let of_folders = read_only.iter().map(|(name, reason)| (name, reason)).chain(damage);
+        let others =
+            folders.iter().flat_map(|(name, tables)| tables.problems.iter().map(move |problem| (name, problem)));
+        let of_folders = read_only.iter().map(|(name, reason)| (name, reason)).chain(others);
         problems.warn(of_folders.map(|(name, reason)| format!("database {name}: {reason}")));
         let open = OpenDatabases::open(loaded, previous, &reserved, &node_tables, folders, problems);
         (open, read_only)

@@ -30,8 +30,8 @@ pub(crate) struct OpenedTables {
     pub(crate) folder_use: FolderUse,
     /// Why the tables are only read, for the administrator.
     pub(crate) warning: Option<String>,
-    /// What is damaged: one sentence each.
-    pub(crate) damage: Vec<String>,
+    /// What is damaged, and what else the administrator should know: one sentence each.
+    pub(crate) problems: Vec<String>,
 }
 
 /// What this process does with a folder.
@@ -85,7 +85,7 @@ impl IngestFolders {
                 source: Arc::new(StoredTables::new(path.to_owned(), &tables)),
                 folder_use: FolderUse::Reads,
                 warning: None,
-                damage: Vec::new(),
+                problems: Vec::new(),
             });
         }
         private_file::create_folder(path).map_err(IngestError::io("create", path))?;
@@ -105,7 +105,7 @@ impl IngestFolders {
                         let folder_use = FolderUse::Locked(locked_error(name, &holder));
                         let error = IngestError::Locked { folder, holder };
                         let warning = Some(format!("takes no rows, and may lack the latest ones: {error}"));
-                        return Ok(OpenedTables { source, folder_use, warning, damage: Vec::new() });
+                        return Ok(OpenedTables { source, folder_use, warning, problems: Vec::new() });
                     }
                     Err(error) => return Err(error),
                 }
@@ -114,10 +114,10 @@ impl IngestFolders {
         open.insert(real, folder.clone());
         let closed = folder.closed_tables().into_iter();
         let closed = closed.map(|(table, reason)| format!("table \"{table}\" is closed: {reason}"));
-        let damage = closed.chain(folder.damage()).collect();
+        let problems = closed.chain(folder.notes()).collect();
         let source = Arc::new(WrittenTables::new(folder.clone()));
         let declared = DeclaredTables { folder, tables: Arc::new(tables), create_tables };
-        Ok(OpenedTables { source, folder_use: FolderUse::Writes(declared), warning: None, damage })
+        Ok(OpenedTables { source, folder_use: FolderUse::Writes(declared), warning: None, problems })
     }
 
     /// Makes `declared` the declarations of their folders, and closes all other folders.

@@ -8,8 +8,10 @@ use std::time::{Duration, SystemTime};
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use tidegate_engines::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
-use tidegate_ingest::delta::{DataFile, DeltaSnapshot, DeltaTable, StatisticsValue};
-use tidegate_ingest::{IngestFolder, IngestTableView, TableDeclaration, lost_tables};
+use tidegate_ingest::delta::{DataFile, DeltaSnapshot, StatisticsValue};
+use tidegate_ingest::{
+    IngestError, IngestFolder, IngestTableView, TableDeclaration, lost_tables, open_tables, write_problem,
+};
 
 /// The tables of a folder that this process writes: what is in data files, and what is only in the log.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl WrittenTables {
 impl TableSource for WrittenTables {
     fn tables(&self) -> Arc<SourceTables> {
         let mut last = self.last.lock();
-        let (views, unreadable, notes) = (self.folder.views(), self.folder.closed_tables(), self.folder.damage());
+        let (views, unreadable, notes) = (self.folder.views(), self.folder.closed_tables(), self.folder.notes());
         let has_same_views =
             views.len() == last.views.len() && views.iter().zip(&last.views).all(|(now, last)| now.is_same(last));
         if !has_same_views || unreadable != last.tables.unreadable || notes != last.tables.notes {
@@ -117,6 +119,8 @@ pub(super) struct StoredTables {
 #[derive(Debug)]
 struct StoredVersions {
     versions: BTreeMap<String, Result<u64, String>>,
+    /// Why the folder cannot be listed.
+    problem: Option<String>,
     tables: Arc<SourceTables>,
 }
 
@@ -130,19 +134,20 @@ impl StoredTables {
 impl TableSource for StoredTables {
     fn tables(&self) -> Arc<SourceTables> {
         let mut last = self.last.lock();
-        let found = stored_snapshots(&self.folder);
+        let (found, problem) = stored_snapshots(&self.folder);
         let version = |found: &Result<Arc<DeltaSnapshot>, String>| match found {
             Ok(snapshot) => Ok(snapshot.version),
             Err(reason) => Err(reason.clone()),
         };
         let versions: BTreeMap<_, _> = found.iter().map(|(name, found)| (name.clone(), version(found))).collect();
-        if let Some(last) = last.as_ref().filter(|last| last.versions == versions) {
+        if let Some(last) = last.as_ref().filter(|last| last.versions == versions && last.problem == problem) {
             return last.tables.clone();
         }
-        let mut tables = SourceTables::default();
+        let mut tables = SourceTables { notes: problem.iter().cloned().collect(), ..SourceTables::default() };
         for (name, found) in found {
             match found {
                 Ok(snapshot) => {
+                    tables.notes.extend(write_problem(&name, &snapshot));
                     let table = stored_table(&self.folder.join(&name), &snapshot);
                     tables.tables.insert(name, table);
                 }
@@ -155,31 +160,35 @@ impl TableSource for StoredTables {
             tables.tables.insert(name.clone(), empty_table(self.folder.join(name), schema.clone()));
         }
         let tables = Arc::new(tables);
-        *last = Some(StoredVersions { versions, tables: tables.clone() });
+        *last = Some(StoredVersions { versions, problem, tables: tables.clone() });
         tables
     }
 }
 
-/// The tables by name, or why they cannot be read. Their writer reports it, too.
-fn stored_snapshots(folder: &Path) -> BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> {
+/// The tables by name, or why they cannot be read, which their writer reports, too. Also why not all are listed.
+fn stored_snapshots(folder: &Path) -> (BTreeMap<String, Result<Arc<DeltaSnapshot>, String>>, Option<String>) {
     // Callers read it, and need not know where the folder is.
     let for_callers = |error: &dyn std::error::Error| error.to_string().replace(&format!("{}/", folder.display()), "");
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.path().is_dir());
-    let opened = folders.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        match DeltaTable::open(&entry.path()) {
-            Ok(table) => Some((name, Ok(table?.snapshot()))),
-            Err(error) => Some((name, Err(for_callers(&error)))),
-        }
+    let (opened, problem) = match open_tables(folder) {
+        Ok(opened) => (opened, None),
+        Err(error) => (Vec::new(), Some(format!("its folder cannot be listed: {}", cause(&error)))),
+    };
+    let snapshots = opened.into_iter().map(|(name, opened)| match opened {
+        Ok(table) => (name, Ok(table.snapshot())),
+        Err(error) => (name, Err(for_callers(&error))),
     });
-    let mut tables: BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> = opened.collect();
+    let mut tables: BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> = snapshots.collect();
     // A folder whose losses cannot be listed has no tables that can be read.
     match lost_tables(folder) {
         Ok(lost) => tables.extend(lost.into_iter().map(|(name, reason)| (name, Err(reason)))),
         Err(error) => tables.values_mut().for_each(|table| *table = Err(for_callers(&error))),
     }
-    tables
+    (tables, problem)
+}
+
+/// What the system reports, without the path of the folder.
+fn cause(error: &IngestError) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn empty_table(folder: PathBuf, schema: SchemaRef) -> SourceTable {

@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_core::{Error, ErrorKind};
-use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, lost_tables};
-use tidegate_query::{IngestMaintenance, IngestTarget};
+use tidegate_ingest::delta::StopFlag;
+use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, lost_tables, verify_folder};
+use tidegate_query::{IngestMaintenance, IngestTarget, WriteMode, WriteRequest};
 
 use super::damaged_files::{
-    RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, change, crashed, make_unsupported, records, segment,
+    RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, add_version, change, crashed, make_unsupported, make_unwritable,
+    records, segment,
 };
 use super::fixture::{append, open, open_with, options, range, replace, request, schema, values};
 
@@ -226,7 +229,7 @@ async fn an_unsupported_delta_table_is_closed_and_its_rows_are_kept() {
         let folder = open(path.path()).await;
         assert_eq!(closed(&folder), ["events"]);
         let error = refused(&folder, "events").await;
-        assert!(error.message().contains("deletionVectors") && error.message().contains("move the folder"), "{error}");
+        assert!(error.message().contains("deletionVectors") && error.message().contains("move events out"), "{error}");
         assert_eq!(folder.drop_table("events").await.unwrap_err().kind(), ErrorKind::Unavailable);
         assert!(folder.flush("events").await.is_err());
         append(&folder, "readings", 10 + round, 1).await;
@@ -235,6 +238,106 @@ async fn an_unsupported_delta_table_is_closed_and_its_rows_are_kept() {
     fs::remove_file(foreign).unwrap();
     let folder = open(path.path()).await;
     assert_eq!(values(&folder, "events"), range(0, 15));
+    assert_eq!(values(&folder, "readings"), range(0, 12));
+}
+
+/// Its rows can be read, also those that are only in the log.
+#[tokio::test]
+async fn a_delta_table_with_an_unknown_rule_for_writers_takes_no_rows_and_returns_those_that_it_has() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "readings", 0, 10).await;
+    append(&folder, "events", 0, 10).await;
+    folder.flush("events").await.unwrap();
+    append(&folder, "events", 10, 5).await;
+    let path = crashed(path.path());
+    let foreign = make_unwritable(path.path(), "events");
+    for round in 0..2 {
+        let folder = open(path.path()).await;
+        assert_eq!(closed(&folder), [""; 0]);
+        let notes = folder.notes();
+        assert!(notes[0].starts_with("table \"events\" takes no rows: ") && notes.len() == 1, "{notes:?}");
+        assert_eq!(values(&folder, "events"), range(0, 15));
+        let error = folder.begin(request("events", schema())).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.message().contains("writers of the table need the Delta feature \"changeDataFeed\""), "{error}");
+        assert!(IngestMaintenance::flush(&*folder, "events").await.is_err());
+        assert!(IngestMaintenance::compact(&*folder, "events").await.is_err());
+        let verified = IngestMaintenance::verify(&*folder, "events").await.unwrap();
+        assert_eq!((verified.file_rows, verified.log_rows, verified.problems.len()), (10, 5, 0), "{verified:?}");
+        let status = IngestMaintenance::status(&*folder);
+        let errors: Vec<_> = status.iter().map(|status| (status.table.as_str(), status.last_error.is_some())).collect();
+        assert_eq!(errors, [("events", true), ("readings", false)]);
+        append(&folder, "readings", 10 + round, 1).await;
+        folder.close().await.unwrap();
+    }
+    let writable = crashed(path.path());
+    fs::remove_file(writable.path().join(foreign.strip_prefix(path.path()).unwrap())).unwrap();
+    let folder = open(writable.path()).await;
+    assert_eq!(folder.notes(), [""; 0]);
+    append(&folder, "events", 15, 5).await;
+    folder.flush("events").await.unwrap();
+    assert_eq!(values(&folder, "events"), range(0, 20));
+    assert_eq!(values(&folder, "readings"), range(0, 12));
+    // It can be removed, too, and its kept rows with it.
+    let folder = open(path.path()).await;
+    folder.drop_table("events").await.unwrap();
+    append(&folder, "events", 100, 2).await;
+    folder.close().await.unwrap();
+    assert_eq!(values(&*open(path.path()).await, "events"), range(100, 102));
+}
+
+#[tokio::test]
+async fn the_rows_of_an_append_only_table_cannot_be_replaced() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "events", 0, 10).await;
+    folder.close().await.unwrap();
+    let first = fs::read_to_string(path.path().join("events/_delta_log/00000000000000000000.json")).unwrap();
+    let mut actions = first.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut metadata = actions.find(|action| action.get("metaData").is_some()).unwrap();
+    metadata["metaData"]["configuration"]["delta.appendOnly"] = "true".into();
+    add_version(path.path(), "events", &metadata);
+    let folder = open(path.path()).await;
+    let replacing = WriteRequest { mode: WriteMode::Replace, ..request("events", schema()) };
+    let error = folder.begin(replacing).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArguments, "{error}");
+    assert!(error.message().contains("delta.appendOnly"), "{error}");
+    append(&folder, "events", 10, 5).await;
+    folder.flush("events").await.unwrap();
+    assert_eq!(values(&folder, "events"), range(0, 15));
+}
+
+#[tokio::test]
+async fn a_file_in_the_place_of_a_table_closes_this_table() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "events", 0, 5).await;
+    folder.flush("events").await.unwrap();
+    append(&folder, "events", 5, 3).await;
+    append(&folder, "readings", 0, 10).await;
+    folder.flush("readings").await.unwrap();
+    let path = crashed(path.path());
+    let (events, aside) = (path.path().join("events"), path.path().join("events.aside"));
+    fs::rename(&events, &aside).unwrap();
+    fs::write(&events, "a file").unwrap();
+    // It has taken the place of no table.
+    fs::write(path.path().join("Readings"), "a file").unwrap();
+    for round in 0..2 {
+        let folder = open(path.path()).await;
+        assert_eq!(closed(&folder), ["events"]);
+        let error = refused(&folder, "events").await;
+        let reason = "\"events\" is damaged: it is not a folder, and each table is one; ";
+        assert!(error.message().contains(reason) && error.message().contains("move events out"), "{error}");
+        append(&folder, "readings", 10 + round, 1).await;
+        folder.close().await.unwrap();
+    }
+    let verified = verify_folder(path.path(), Some("events"), &StopFlag::default()).unwrap();
+    assert!(verified[0].1.problems[0].1.contains("it is not a folder"), "{verified:?}");
+    fs::remove_file(&events).unwrap();
+    fs::rename(&aside, &events).unwrap();
+    let folder = open(path.path()).await;
+    assert_eq!(values(&folder, "events"), range(0, 8));
     assert_eq!(values(&folder, "readings"), range(0, 12));
 }
 

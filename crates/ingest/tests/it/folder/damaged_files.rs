@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The bytes of the header of a segment, and of that of a record.
@@ -58,16 +58,27 @@ pub(super) fn change(file: &Path, position: usize) {
     fs::write(file, content).unwrap();
 }
 
-/// Adds a version to a Delta table that has a feature which is not supported. Without its file, the table is as before.
-pub(super) fn make_unsupported(folder: &Path, table: &str) -> PathBuf {
+/// Adds a version to a Delta table, as another program does. Without its file, the table is as before.
+pub(super) fn add_version(folder: &Path, table: &str, action: &Value) -> PathBuf {
     let delta_log = folder.join(table).join("_delta_log");
     let entries = fs::read_dir(&delta_log).unwrap().map(|entry| entry.unwrap().path());
     let versions = entries.filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok());
     let foreign = delta_log.join(format!("{:020}.json", versions.max().unwrap() + 1));
+    fs::write(&foreign, action.to_string()).unwrap();
+    foreign
+}
+
+/// Adds a version that has a feature which is not supported.
+pub(super) fn make_unsupported(folder: &Path, table: &str) -> PathBuf {
     let features = ["deletionVectors"];
     let protocol = json!({
         "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features,
     });
-    fs::write(&foreign, json!({"protocol": protocol}).to_string()).unwrap();
-    foreign
+    add_version(folder, table, &json!({"protocol": protocol}))
+}
+
+/// Adds a version that has a rule for writers which is not supported. Readers need not know it.
+pub(super) fn make_unwritable(folder: &Path, table: &str) -> PathBuf {
+    let protocol = json!({"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["changeDataFeed"]});
+    add_version(folder, table, &json!({"protocol": protocol}))
 }

@@ -10,7 +10,7 @@ use tidegate_ingest::delta::StopFlag;
 use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, verify_folder};
 use tidegate_query::IngestTarget;
 
-use super::damaged_files::{change, crashed, make_unsupported, records};
+use super::damaged_files::{change, crashed, make_unsupported, make_unwritable, records};
 use super::fixture::{append, open_with, options, range, request, rows, schema, values, writer};
 
 const LOG_BYTES_MAX: u64 = 30_000;
@@ -128,7 +128,7 @@ async fn a_table_that_another_program_changes_is_closed_while_the_others_go_on()
     assert_eq!(closed(&folder), ["events"]);
     for error in [begun.commit().await.unwrap_err(), folder.begin(request("events", schema())).await.unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
-        assert!(error.message().contains("move the folder events out"), "{error}");
+        assert!(error.message().contains("move events out"), "{error}");
     }
     let status = folder.status();
     let events = status.iter().find(|status| status.table == "events").unwrap();
@@ -137,6 +137,32 @@ async fn a_table_that_another_program_changes_is_closed_while_the_others_go_on()
     folder.close().await.unwrap();
     fs::remove_file(foreign).unwrap();
     let folder = open(path.path()).await;
+    assert_eq!(values(&folder, "events"), range(0, 15));
+    assert_eq!(values(&folder, "readings"), range(0, next));
+}
+
+#[tokio::test]
+async fn a_table_that_gets_an_unknown_rule_for_writers_returns_its_rows_while_the_others_go_on() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    append(&folder, "events", 0, 10).await;
+    folder.flush("events").await.unwrap();
+    append(&folder, "events", 10, 5).await;
+    let mut begun = writer(&folder, request("events", schema())).await;
+    begun.write(0, rows(15, 3)).await.unwrap();
+    let foreign = make_unwritable(path.path(), "events");
+    let error = folder.flush("events").await.unwrap_err().to_string();
+    assert!(error.contains("table \"events\" takes no rows: ") && error.contains("changeDataFeed"), "{error}");
+    assert_eq!(begun.commit().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(closed(&folder), [""; 0]);
+    let next = fill(&folder, 0).await;
+    assert_eq!(values(&folder, "events"), range(0, 15));
+    folder.close().await.unwrap();
+    assert_eq!(kept(path.path()).len(), 1);
+    fs::remove_file(foreign).unwrap();
+    let folder = open(path.path()).await;
+    folder.flush("events").await.unwrap();
+    assert!(kept(path.path()).is_empty());
     assert_eq!(values(&folder, "events"), range(0, 15));
     assert_eq!(values(&folder, "readings"), range(0, next));
 }
