@@ -8,7 +8,7 @@
 //! - `target`: what writers use. `options`: names, declarations and bounds. `error`.
 //! - `writer`: a write. `columns`: whether its columns fit. `write_record`: its record.
 //! - `state`: the tables in memory, and views of them. `shared`: their owner.
-//! - `keys`: the keys of writes. `recovery`: what happens at a start, with the lock and the id of the log. `closed_tables`,
+//! - `keys`: the keys of writes. `recovery`: what happens at a start, with the lock. `log_id`. `closed_tables`,
 //!   `kept_records`: what becomes of damage.
 //! - `background`: when rows are moved, files joined and tables removed. `storage`: the parts of it that block.
 //! - `verify`: whether everything is there.
@@ -19,6 +19,7 @@ mod columns;
 mod error;
 mod kept_records;
 mod keys;
+mod log_id;
 mod options;
 mod recovery;
 mod shared;

@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use super::closed_tables::lost_tables;
 use super::kept_records::{KeptRecords, RecordSource};
+use super::log_id::read_id;
 use super::options::table_key;
-use super::recovery::{FolderLock, LOCK_FILE, LOG_FOLDER, read_id};
+use super::recovery::{FolderLock, LOCK_FILE, LOG_FOLDER};
 use super::shared::FolderShared;
 use super::state::LoggedRows;
 use super::storage::{flushed_sequence, open_tables};

@@ -10,7 +10,8 @@
 //! - `pressure`: full memory, full log, a disk that fails.
 //! - `crashes`: a process that is killed at random points.
 //! - `damaged_files`: folders after a crash, and damaged files in them.
-//! - `damage`: damaged logs and Delta tables. `kept_records`: tables with damage hold back no others.
+//! - `damage`: damaged logs and Delta tables. `log_damage`: whole files of the log. `kept_records`: tables with damage hold back
+//!   no others.
 
 mod columns;
 mod crashes;
@@ -19,6 +20,7 @@ mod damaged_files;
 mod fixture;
 mod kept_records;
 mod keys;
+mod log_damage;
 mod maintenance;
 mod partitions;
 mod pressure;
