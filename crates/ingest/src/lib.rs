@@ -9,7 +9,7 @@ mod write_ahead_log;
 
 pub use folder::{
     IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableView, SchemaEvolution, TableDeclaration,
-    TableVerification, lost_tables, open_tables, verify_folder, write_problem,
+    TableVerification, lost_tables, open_tables, permission_problem, verify_folder, write_problem,
 };
 pub use tidegate_delta as delta;
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

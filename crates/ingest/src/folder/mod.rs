@@ -8,8 +8,8 @@
 //! - `target`: what writers use. `options`: names, declarations and bounds. `error`.
 //! - `writer`: a write. `columns`: whether its columns fit. `write_record`: its record.
 //! - `state`: the tables in memory, and views of them. `shared`: their owner.
-//! - `keys`: the keys of writes. `recovery`: what happens at a start, with the lock. `log_id`. `closed_tables`,
-//!   `kept_records`: what becomes of damage.
+//! - `keys`: the keys of writes. `recovery`: what happens at a start, with the lock. `log_id`, `permissions`.
+//!   `closed_tables`, `kept_records`: what becomes of damage.
 //! - `background`: when rows are moved, files joined and tables removed. `storage`: the parts of it that block.
 //! - `verify`: whether everything is there.
 
@@ -21,6 +21,7 @@ mod kept_records;
 mod keys;
 mod log_id;
 mod options;
+mod permissions;
 mod recovery;
 mod shared;
 mod state;
@@ -48,6 +49,7 @@ use tokio::time::timeout;
 pub use closed_tables::{lost_tables, write_problem};
 pub use error::IngestError;
 pub use options::{IngestOptions, SchemaEvolution, TableDeclaration};
+pub use permissions::permission_problem;
 pub use shared::IngestCounters;
 pub use state::IngestTableView;
 pub use storage::open_tables;
@@ -88,7 +90,7 @@ impl IngestFolder {
         let open_options = options.clone();
         let open_path = path.clone();
         let open = tokio::task::spawn_blocking(move || open_folder(&open_path, &open_options));
-        let OpenedFolder { state, log, key_log, application, lock } =
+        let OpenedFolder { state, log, key_log, application, permission_problem, lock } =
             open.await.map_err(|_| IngestError::Panicked)??;
         let shared = Arc::new(FolderShared {
             name: name.to_owned(),
@@ -96,6 +98,7 @@ impl IngestFolder {
             memory: memory_semaphore(options.waiting_bytes_max),
             options,
             application,
+            permission_problem,
             version: watch::Sender::new(state.version),
             state: Mutex::new(state),
             log,
@@ -147,6 +150,7 @@ impl IngestFolder {
     /// [`IngestFolder::damage`].
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.damage();
+        notes.extend(self.shared.permission_problem.clone());
         let state = self.shared.state.lock();
         let open = state.tables.values().filter(|table| table.dropped_at.is_none() && table.closure.is_none());
         notes.extend(open.filter_map(TableState::refusal).map(|refusal| refusal.to_string()));

@@ -20,6 +20,7 @@ use super::kept_records::{KeptRecords, RecordSource, keep_records};
 use super::keys::{KeyLog, KeyTable, StoredKey};
 use super::log_id::read_or_create_id;
 use super::options::{IngestOptions, SchemaEvolution, TableDeclaration, check_new_table_name, table_key};
+use super::permissions::permission_problem;
 use super::state::{AppliedRows, AppliedWrite, FolderState, TableState};
 use super::storage::{flushed_sequence, open_tables};
 use super::write_record::{
@@ -39,6 +40,7 @@ pub(crate) struct OpenedFolder {
     pub(crate) log: WriteAheadLog,
     pub(crate) key_log: KeyLog,
     pub(crate) application: String,
+    pub(crate) permission_problem: Option<String>,
     pub(crate) lock: FolderLock,
 }
 
@@ -81,7 +83,7 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
     recovery.keep_records();
     let Recovery { mut state, application, .. } = recovery;
     state.applied_sequence = log.last_sequence();
-    Ok(OpenedFolder { state, log, key_log, application, lock })
+    Ok(OpenedFolder { state, log, key_log, application, permission_problem: permission_problem(path), lock })
 }
 
 /// The state while it is built.

@@ -28,6 +28,8 @@ pub(crate) struct FolderShared {
     pub(crate) options: IngestOptions,
     /// The id of the log, under which Delta tables keep how far they have its records.
     pub(crate) application: String,
+    /// What other users could open when the folder was opened.
+    pub(crate) permission_problem: Option<String>,
     pub(crate) state: Mutex<FolderState>,
     pub(crate) log: WriteAheadLog,
     /// Held while records are released.

@@ -117,7 +117,7 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
                 findings.add_hint(format!(
                     "database {} has no tables: {}",
                     database.name(),
-                    explain_empty_database(database.kind())
+                    explain_empty_database(&*database)
                 ));
             }
             Ok(catalog) => {
@@ -190,8 +190,9 @@ async fn check_nodes(database: &dyn Database, caller: &Caller, findings: &mut Do
     }
 }
 
-fn explain_empty_database(kind: DatabaseKind) -> &'static str {
-    match kind {
+fn explain_empty_database(database: &dyn Database) -> String {
+    let reason = match database.kind() {
+        DatabaseKind::Ingest => return explain_empty_ingest(database.name()),
         DatabaseKind::Postgres => {
             "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
         }
@@ -199,12 +200,19 @@ fn explain_empty_database(kind: DatabaseKind) -> &'static str {
         DatabaseKind::System => "each one demands an access name that you do not have, or tables is empty",
         DatabaseKind::Network => "no node shows one to you; see its nodes below",
         DatabaseKind::FlightSql => "the server shows none; catalog may name another one",
-        DatabaseKind::Federated
-        | DatabaseKind::Files
-        | DatabaseKind::Ingest
-        | DatabaseKind::Journal
-        | DatabaseKind::Other(_) => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
-    }
+        DatabaseKind::Federated | DatabaseKind::Files | DatabaseKind::Journal | DatabaseKind::Other(_) => {
+            "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file"
+        }
+    };
+    reason.to_owned()
+}
+
+/// What a database without tables means whose tables take rows.
+fn explain_empty_ingest(database: &str) -> String {
+    format!(
+        "no rows have come in yet; the first ones make a table: tidegate import FILE --to {database}.TABLE --create, or \
+         POST /data/{database}/TABLE of the server"
+    )
 }
 
 fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {

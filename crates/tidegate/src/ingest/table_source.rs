@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use tidegate_engines::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
 use tidegate_ingest::delta::{DataFile, DeltaSnapshot, StatisticsValue};
 use tidegate_ingest::{
-    IngestError, IngestFolder, IngestTableView, TableDeclaration, lost_tables, open_tables, write_problem,
+    IngestError, IngestFolder, IngestTableView, TableDeclaration, lost_tables, open_tables, permission_problem,
+    write_problem,
 };
 
 /// The tables of a folder that this process writes: what is in data files, and what is only in the log.
@@ -143,7 +144,8 @@ impl TableSource for StoredTables {
         if let Some(last) = last.as_ref().filter(|last| last.versions == versions && last.problem == problem) {
             return last.tables.clone();
         }
-        let mut tables = SourceTables { notes: problem.iter().cloned().collect(), ..SourceTables::default() };
+        let notes = problem.clone().into_iter().chain(permission_problem(&self.folder)).collect();
+        let mut tables = SourceTables { notes, ..SourceTables::default() };
         for (name, found) in found {
             match found {
                 Ok(snapshot) => {

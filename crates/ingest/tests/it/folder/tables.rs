@@ -114,6 +114,35 @@ async fn no_table_has_the_name_of_a_folder_in_a_delta_table() {
     assert!(matches!(error.unwrap_err(), IngestError::Declaration { .. }));
 }
 
+/// Those of earlier versions, or from a backup.
+#[cfg(unix)]
+#[tokio::test]
+async fn folders_that_other_users_can_open_are_noted() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let parent = TempDir::new().unwrap();
+    let path = parent.path().join("plant");
+    let notes_with = async |name: &str, mode: u32| {
+        set_permissions(path.join(name), Permissions::from_mode(mode)).unwrap();
+        let folder = open(&path).await;
+        let notes = folder.notes();
+        folder.close().await.unwrap();
+        notes
+    };
+    let folder = open(&path).await;
+    append(&folder, "readings", 0, 1).await;
+    append(&folder, "events", 0, 1).await;
+    folder.close().await.unwrap();
+    assert_eq!(notes_with("", 0o755).await, [""; 0], "all in it is private");
+    for (name, named) in [("events", "events: "), (".tidegate", ".tidegate, events: ")] {
+        let notes = notes_with(name, 0o750).await;
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        let expected = format!("other users can open the folder of the database and, in it, {named}");
+        assert!(notes[0].starts_with(&expected) && notes[0].contains("chmod -R go="), "{notes:?}");
+    }
+    assert_eq!(notes_with("", 0o700).await, [""; 0]);
+}
+
 #[tokio::test]
 async fn rejected_rows_have_a_table_of_their_own_that_is_not_listed() {
     let path = TempDir::new().unwrap();

@@ -36,6 +36,20 @@ fn problems_come_with_fixes() {
     ");
 }
 
+#[test]
+fn a_database_without_rows_comes_with_the_way_to_the_first() {
+    let configured = ConfiguredFolder::new("databases: [{name: plant, ingest: plant}]\n");
+    let empty = "mind   database plant has no tables: no rows have come in yet; the first ones make a table: tidegate import \
+                 FILE --to plant.TABLE --create, or POST /data/plant/TABLE of the server";
+    assert_eq!(report_lines(&configured, "plant", 0), empty, "the folder does not exist");
+    std::fs::create_dir(configured.folder().join("plant")).unwrap();
+    assert_eq!(report_lines(&configured, "plant", 0), empty);
+    std::fs::write(configured.folder().join("rows.ndjson"), "{\"id\": 1}\n").unwrap();
+    let stored = configured.run(&["import", "rows.ndjson", "--to", "plant.sensors", "--create", "--yes"]);
+    assert_eq!(stored.code, Some(0), "{stored:?}");
+    assert_eq!(report_lines(&configured, "plant", 0), "ok     database plant: 1 tables");
+}
+
 /// A folder with a certificate of these years, its key, and a configuration with `more`.
 fn tls_configuration(from: i32, until: i32, more: &str) -> ConfiguredFolder {
     let configured = ConfiguredFolder::new(&format!(
