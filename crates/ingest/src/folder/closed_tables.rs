@@ -194,8 +194,12 @@ impl LostRows {
         }
     }
 
-    /// Keeps a copy of a damaged segment. The log deletes its own one when it needs the other records no more.
+    /// Keeps a copy of a damaged segment. The log deletes its own one when it needs the other records no more, but puts a
+    /// folder in its place aside.
     pub(crate) fn keep_copy(&self, segment: &Path) {
+        if segment.is_dir() {
+            return;
+        }
         let folder = damaged_folder(&self.root);
         let Some(copy) = segment.file_name().map(|name| folder.join(name)) else { return };
         let copied = match copy.try_exists() {

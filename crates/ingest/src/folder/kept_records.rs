@@ -128,6 +128,10 @@ pub(crate) fn keep_records(
         for first_sequence in segments_with(&first_sequences, sequences) {
             let segment = segment_path(&log, first_sequence);
             let kept = segment_path(&unfinished, first_sequence);
+            // Its records are lost.
+            if segment.is_dir() {
+                continue;
+            }
             let is_active = first_sequences.last() == Some(&first_sequence);
             if is_active || std::fs::hard_link(&segment, &kept).is_err() {
                 std::fs::copy(&segment, &kept)?;

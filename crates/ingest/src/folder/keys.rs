@@ -3,21 +3,23 @@
 //! The key of a write is in its record of the write-ahead log. Before that record is released, the key moves to a log of
 //! its own, whose segments are released when all their keys are too old.
 //!
-//! After each record of keys comes an empty one. So a damaged record of keys is never taken for an incomplete end, and
-//! is known to be lost. Until its keys would be too old, a write with a key that is not known may be a repeat, and is
-//! refused.
+//! After each record of keys comes an empty one, and a file beside the log has the number of the last record. So a damaged
+//! record of keys is never taken for an incomplete end, and a log that was cut short is recognised. Until lost keys would be
+//! too old, a write with a key that is not known may be a repeat, and is refused.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tidegate_core::private_file;
 use tidegate_query::WriteReceipt;
 
 use super::IngestError;
-use crate::write_ahead_log::{LogError, LogOptions, LostRecords, RecoveredRecord, WriteAheadLog};
+use super::checked_file::{self, FileContent};
+use crate::write_ahead_log::{LogError, LogOptions, LostRecords, RecoveredRecord, WriteAheadLog, list_segments};
 
 /// Bytes of a segment of the keys.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -27,6 +29,8 @@ const BYTES_MAX: u64 = 1 << 30;
 const RECORD_KEYS_MAX: usize = 10_000;
 /// The payload of a record without keys.
 const NO_KEYS: &[u8] = b"[]";
+/// The name of the file beside the log.
+const STATE_FILE: &str = "state";
 
 /// A key with what its write stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,12 +56,23 @@ pub(crate) enum KeyState {
 }
 
 /// Keys that cannot be read any more.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LostKeys {
     /// What is damaged, and what the owner can do.
     reason: String,
-    /// When the last of them would be forgotten, in milliseconds since 1970.
-    until_ms: i64,
+    /// The last record of the log that is lost.
+    record: u64,
+    /// No lost key was stored after this time, in milliseconds since 1970.
+    time_ms: i64,
+}
+
+/// What the file beside the log of keys has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct KeyLogState {
+    /// The last record of the log that is known to be on disk.
+    last_record: u64,
+    /// The loss that was found last. It stays until the next one, as its records stay for a while.
+    lost: Option<LostKeys>,
 }
 
 /// The keys in memory.
@@ -89,19 +104,8 @@ impl KeyTable {
 
     /// Why writes with unknown keys are refused, if they are.
     pub(crate) fn loss(&self) -> Option<&str> {
-        self.lost.as_ref().filter(|lost| now_ms() < lost.until_ms).map(|lost| lost.reason.as_str())
-    }
-
-    /// Notes that a part of the log of keys in `folder` is damaged, whose keys were stored before a time.
-    fn lose(&mut self, folder: &Path, LostRecords { file, offset, problem, .. }: &LostRecords, lost_ms: i64) {
-        let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
-        let [file, folder] = [file.as_path(), folder].map(|path| path.strip_prefix(root).unwrap_or(path).display());
-        let reason = format!(
-            "keys of writes are lost: {file} is damaged at byte {offset} ({problem}). Until they would expire, writes \
-             with other keys than those that remain are refused, because their rows may be stored already. To forget all \
-             keys now, stop the server, delete the folder {folder} in the folder of the database, and start the server"
-        );
-        self.lost = Some(LostKeys { reason, until_ms: lost_ms.saturating_add(self.age_max_ms) });
+        let is_recent = |lost: &&LostKeys| now_ms() < lost.time_ms.saturating_add(self.age_max_ms);
+        self.lost.as_ref().filter(is_recent).map(|lost| lost.reason.as_str())
     }
 
     /// Looks a key up, and notes that a write with it is running if it is new.
@@ -170,6 +174,10 @@ pub(crate) struct KeyLog {
     /// The records with the time of their newest key.
     records: VecDeque<(u64, i64)>,
     age_max_ms: i64,
+    state_file: PathBuf,
+    state: KeyLogState,
+    /// Whether the file has an earlier state.
+    is_file_stale: bool,
 }
 
 /// A time after which no lost key was stored: that of its file, or now if it was in another one.
@@ -182,12 +190,71 @@ fn last_written_ms(lost: &LostRecords) -> i64 {
     since.and_then(|since| i64::try_from(since.as_millis()).ok()).map_or_else(now_ms, |time| time.min(now_ms()))
 }
 
+impl LostKeys {
+    /// `damage`: what is damaged in `folder`, without the folder of the database.
+    fn new(folder: &Path, damage: &str, record: u64, time_ms: i64) -> Self {
+        let folder = below_root(folder, folder);
+        let reason = format!(
+            "keys of writes are lost: {damage}. Until they would expire, writes with other keys than those that remain are \
+             refused, because their rows may be stored already. To forget all keys now, stop the server, delete the folder \
+             {} in the folder of the database, and start the server",
+            folder.display()
+        );
+        Self { reason, record, time_ms }
+    }
+
+    fn of_records(folder: &Path, lost: &LostRecords, time_ms: i64) -> Self {
+        let LostRecords { file, offset, problem, sequences, .. } = lost;
+        let file = below_root(folder, file).display();
+        Self::new(folder, &format!("{file} is damaged at byte {offset} ({problem})"), *sequences.end(), time_ms)
+    }
+}
+
+/// A path in the log of keys `folder`, as callers read it.
+fn below_root<'a>(folder: &Path, path: &'a Path) -> &'a Path {
+    let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
+    path.strip_prefix(root).unwrap_or(path)
+}
+
+impl KeyLogState {
+    fn read(path: &Path) -> Result<Self, IngestError> {
+        let known = match checked_file::read(path)? {
+            FileContent::Missing => return Ok(Self::default()),
+            FileContent::Text(text) => serde_json::from_str(&text).ok(),
+            FileContent::Damaged => None,
+        };
+        if known.is_none() {
+            let file = path.display();
+            tracing::warn!(%file, "a file is damaged, so that it is unknown whether the newest keys of writes are lost");
+        }
+        Ok(known.unwrap_or_default())
+    }
+
+    /// Without the file, a log that is cut short is not recognised, and a loss is taken for a new one after a restart.
+    fn write(&self, path: &Path) {
+        // Strings and numbers always have a JSON form.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        if let Err(error) = checked_file::write(path, &text) {
+            tracing::warn!(file = %path.display(), %error, "the state of the log of keys could not be written");
+        }
+    }
+}
+
 impl KeyLog {
     /// Opens the log of keys in `folder`, and adds its keys to `keys`.
     pub(crate) fn open(folder: &Path, keys: &mut KeyTable) -> Result<Self, IngestError> {
-        let mut records = VecDeque::new();
+        private_file::create_folder(folder).map_err(IngestError::io("create", folder))?;
+        let state_file = folder.join(STATE_FILE);
+        let mut state = KeyLogState::read(&state_file)?;
+        if state.last_record > 0 && list_segments(folder)?.is_empty() {
+            let damage = format!("the segments of the log in {} are missing", below_root(folder, folder).display());
+            state.lost = Some(LostKeys::new(folder, &damage, state.last_record, now_ms()));
+            // Written before there is a segment again, which looks like that of a log whose keys were all too old.
+            state.write(&state_file);
+        }
+        let (mut records, mut found) = (VecDeque::new(), None::<LostKeys>);
         let options = LogOptions { segment_bytes: SEGMENT_BYTES, bytes_max: BYTES_MAX };
-        let log = WriteAheadLog::open_damaged(folder, options, 0, |record| match record {
+        let log = WriteAheadLog::open_damaged(folder, options, state.last_record, |record| match record {
             RecoveredRecord::Whole { sequence, payload } => {
                 let saved: Vec<StoredKey> =
                     serde_json::from_slice(&payload).map_err(|error| LogError::replay(sequence, error))?;
@@ -196,16 +263,27 @@ impl KeyLog {
                 Ok(())
             }
             RecoveredRecord::Lost(lost) => {
-                let lost_ms = last_written_ms(&lost);
+                // It may have been found by an earlier start.
+                let known = state.lost.as_ref().filter(|known| known.record >= *lost.sequences.end());
+                let lost_ms = known.map_or(i64::MAX, |known| known.time_ms).min(last_written_ms(&lost));
                 records.push_back((*lost.sequences.end(), lost_ms));
                 let has_none = |payload: &Bytes| payload.len() == NO_KEYS.len();
                 if lost.payloads.is_empty() || !lost.payloads.iter().all(has_none) {
-                    keys.lose(folder, &lost, lost_ms);
+                    let time_ms = found.as_ref().map_or(lost_ms, |found| found.time_ms.max(lost_ms));
+                    found = Some(LostKeys::of_records(folder, &lost, time_ms));
                 }
                 Ok(())
             }
         })?;
-        Ok(Self { log, records, age_max_ms: keys.age_max_ms })
+        let is_newest = |found: &LostKeys| state.lost.as_ref().is_none_or(|known| found.record >= known.record);
+        if let Some(found) = found.filter(is_newest)
+            && state.lost.as_ref() != Some(&found)
+        {
+            state.lost = Some(found);
+            state.write(&state_file);
+        }
+        keys.lost = state.lost.clone();
+        Ok(Self { log, records, age_max_ms: keys.age_max_ms, state_file, state, is_file_stale: false })
     }
 
     /// Saves all keys of records up to `up_to`, and releases the segments whose keys are all too old. `keys` gives access
@@ -222,12 +300,22 @@ impl KeyLog {
             // It shares the sync of the record before it.
             let marking_end = self.log.append(vec![Bytes::from_static(NO_KEYS)]);
             match tokio::join!(saving, marking_end) {
-                (Ok(saved), Ok(end)) => self.records.extend([saved, end].map(|record| (record, newest_time(&unsaved)))),
+                (Ok(saved), Ok(end)) => {
+                    self.records.extend([saved, end].map(|record| (record, newest_time(&unsaved))));
+                    self.state.last_record = end;
+                    self.is_file_stale = true;
+                }
                 (Err(error), _) | (_, Err(error)) => {
                     keys.with_keys(|keys| keys.put_back_unsaved(unsaved));
                     return Err(error);
                 }
             }
+        }
+        if self.is_file_stale {
+            let (state, file) = (self.state.clone(), self.state_file.clone());
+            let writing = tokio::task::spawn_blocking(move || state.write(&file));
+            writing.await.map_err(|_| LogError::Closed)?;
+            self.is_file_stale = false;
         }
         self.release_old().await
     }

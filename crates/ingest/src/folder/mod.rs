@@ -8,12 +8,13 @@
 //! - `target`: what writers use. `options`: names, declarations and bounds. `error`.
 //! - `writer`: a write. `columns`: whether its columns fit. `write_record`: its record.
 //! - `state`: the tables in memory, and views of them. `shared`: their owner.
-//! - `keys`: the keys of writes. `recovery`: what happens at a start, with the lock. `log_id`, `permissions`.
+//! - `keys`: the keys of writes. `recovery`: what happens at a start, with the lock. `log_id`, `checked_file`, `permissions`.
 //!   `closed_tables`, `kept_records`: what becomes of damage.
 //! - `background`: when rows are moved, files joined and tables removed. `storage`: the parts of it that block.
 //! - `verify`: whether everything is there.
 
 mod background;
+mod checked_file;
 mod closed_tables;
 mod columns;
 mod error;

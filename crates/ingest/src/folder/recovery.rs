@@ -18,7 +18,7 @@ use super::closed_tables::{DamagedPart, LostRows, TableClosure};
 use super::columns::merge_columns;
 use super::kept_records::{KeptRecords, RecordSource, keep_records};
 use super::keys::{KeyLog, KeyTable, StoredKey};
-use super::log_id::read_or_create_id;
+use super::log_id::{had_segments, read_or_create_id, write_copy};
 use super::options::{IngestOptions, SchemaEvolution, TableDeclaration, check_new_table_name, table_key};
 use super::permissions::permission_problem;
 use super::state::{AppliedRows, AppliedWrite, FolderState, TableState};
@@ -28,7 +28,7 @@ use super::write_record::{
 };
 use super::{IngestError, IngestFolder, TIDEGATE_FOLDER, TRASH_FOLDER};
 use crate::delta::{DeltaError, DeltaSnapshot, DeltaTable, PartitionBy};
-use crate::write_ahead_log::{LogError, LostRecords, RecoveredRecord, WriteAheadLog};
+use crate::write_ahead_log::{LogError, LostRecords, RecoveredRecord, WriteAheadLog, list_segments};
 
 pub(super) const LOCK_FILE: &str = "lock";
 pub(super) const LOG_FOLDER: &str = "log";
@@ -75,10 +75,17 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
     recovery.load_tables(path)?;
     recovery.replay_kept_records()?;
     let acknowledged = recovery.flushed.values().copied().chain(recovery.kept.last_sequences().into_values()).max();
-    let acknowledged = acknowledged.unwrap_or_default();
+    let mut acknowledged = acknowledged.unwrap_or_default();
+    if list_segments(&log_folder)?.is_empty() && (had_segments(&log_folder) || acknowledged > 0) {
+        acknowledged += 1;
+        // Noted before there is a segment again, which looks like that of a log whose rows were all moved.
+        recovery.lose_log(acknowledged);
+        recovery.close_tables()?;
+    }
     let log = WriteAheadLog::open_damaged(&log_folder, options.log, acknowledged, |record| {
         recovery.visit(record, RecordSource::Log)
     })?;
+    write_copy(&log_folder, &recovery.application)?;
     recovery.close_tables()?;
     recovery.keep_records();
     let Recovery { mut state, application, .. } = recovery;
@@ -263,6 +270,12 @@ impl Recovery {
                 self.lost.add(&table, sequence, &problem);
             }
         }
+    }
+
+    /// All segments of the log are lost, at least with the record `sequence`.
+    fn lose_log(&mut self, sequence: u64) {
+        let log = format!("{TIDEGATE_FOLDER}/{LOG_FOLDER}");
+        self.uncertain = Some((sequence, format!("the segments of the log in {log} are missing")));
     }
 
     /// A record up to `sequence` is lost, and it is unknown of which tables.

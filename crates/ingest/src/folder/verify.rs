@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::closed_tables::lost_tables;
 use super::kept_records::{KeptRecords, RecordSource};
-use super::log_id::read_id;
+use super::log_id::{had_segments, read_id};
 use super::options::table_key;
 use super::recovery::{FolderLock, LOCK_FILE, LOG_FOLDER};
 use super::shared::FolderShared;
@@ -17,7 +17,7 @@ use super::storage::{flushed_sequence, open_tables};
 use super::write_record::{RecordDescription, decode_record, decode_stream};
 use super::{IngestError, TIDEGATE_FOLDER};
 use crate::delta::{DataFile, DeltaError, DeltaSnapshot, StopFlag, read_file, verify_file};
-use crate::write_ahead_log::{LogChecker, LogError, RecoveredRecord, read_log};
+use crate::write_ahead_log::{LogChecker, LogError, RecoveredRecord, list_segments, read_log};
 
 /// Rows of a batch while files are read.
 const BATCH_ROWS: usize = 8192;
@@ -250,6 +250,9 @@ fn read_rows(
     let flushed = tables.values().map(|table| table.flushed).filter(|flushed| *flushed < u64::MAX);
     let acknowledged = flushed.chain(kept.last_sequences().into_values()).max();
     let mut problems = Vec::new();
+    if list_segments(log_folder)?.is_empty() && (had_segments(log_folder) || acknowledged > Some(0)) {
+        problems.push((log_folder.to_owned(), "its segments are missing".to_owned()));
+    }
     let mut visit = |record: RecoveredRecord, source: RecordSource<'_>| match record {
         RecoveredRecord::Whole { sequence, payload } => {
             let is_read = |table: &str| kept.is_read_from(source, table, sequence);

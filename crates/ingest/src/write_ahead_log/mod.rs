@@ -30,7 +30,7 @@ pub(crate) use segment::segment_path;
 use recovery::{RecoveredLog, Segment};
 use segment::{
     LogFile, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, encode_record_header,
-    open_log_file, sync_folder, write_all,
+    open_log_file, remove_segment, sync_folder, write_all,
 };
 
 /// Commands that wait for the writer thread.
@@ -468,12 +468,9 @@ impl LogWriter {
             let path = segment_path(&self.folder, oldest.first_sequence);
             // Before the file disappears, so that a check does not miss it.
             self.status.oldest_sequence.store(next_first, Ordering::Release);
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    self.publish_status();
-                    return Err(LogError::io("remove", &path)(error));
-                }
-                _ => {}
+            if let Err(error) = remove_segment(&path) {
+                self.publish_status();
+                return Err(LogError::io("remove", &path)(error));
             }
             // The deletions must reach the disk in this order, or segments would be missing between others.
             sync_folder(&self.folder).map_err(LogError::io("sync", &self.folder))?;

@@ -24,6 +24,7 @@ const CHANGED: &str = "a record was changed, and complete records follow it";
 const CHANGED_OR_INCOMPLETE: &str = "a record is incomplete or was changed";
 const MISSING: &str = "the records that follow are missing";
 const UNREADABLE: &str = "neither its header nor its first record can be read";
+const FOLDER: &str = "a folder is in the place of the file";
 
 /// What a log has, in the order of the sequence numbers.
 #[derive(Debug)]
@@ -79,7 +80,8 @@ enum Repair {
     No,
 }
 
-/// Reads the log in `folder`, and passes all records to `visit`. Those up to `acknowledged` are known to have been in it.
+/// Reads the log in `folder`, and passes all records to `visit`. Those up to `acknowledged` are known to have been in it. A
+/// log without segments begins after them, and none of them is passed on.
 pub(crate) fn recover(
     folder: &Path,
     acknowledged: u64,
@@ -87,7 +89,7 @@ pub(crate) fn recover(
 ) -> Result<RecoveredLog, LogError> {
     remove_unfinished(folder)?;
     if list_segments(folder)?.is_empty() {
-        create(folder, 1)?;
+        create(folder, acknowledged + 1)?;
     }
     // There is a segment.
     read_segments(folder, acknowledged, Repair::Yes, visit)?.ok_or(LogError::Closed)
@@ -151,7 +153,13 @@ struct SegmentReader {
 impl SegmentReader {
     fn open(folder: &Path, first_sequence: u64, is_last: bool, repair: Repair) -> Result<Self, LogError> {
         let path = segment_path(folder, first_sequence);
-        let mut content = std::fs::read(&path).map_err(LogError::io("read", &path))?;
+        let mut content = match std::fs::read(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == ErrorKind::IsADirectory => {
+                return Ok(Self { path, content: Vec::new(), first_sequence, header: None, repair });
+            }
+            Err(error) => return Err(LogError::io("read", &path)(error)),
+        };
         let header = match SegmentHeader::decode(&content) {
             Ok(header) if header.first_sequence == first_sequence => Some(header),
             Err(HeaderError::Version(version)) => {
@@ -189,7 +197,8 @@ impl SegmentReader {
             // No record is shorter than its header, so no later one has a number of these.
             let count = bytes as u64 / RECORD_HEADER_BYTES + 1;
             let next = following.unwrap_or_else(|| (sequence + count).max(acknowledged + 1));
-            visit(RecoveredRecord::Lost(self.lost(0..0, sequence..=next - 1, UNREADABLE)))?;
+            let problem = if self.path.is_dir() { FOLDER } else { UNREADABLE };
+            visit(RecoveredRecord::Lost(self.lost(0..0, sequence..=next - 1, problem)))?;
             return Ok((Segment { first_sequence: self.first_sequence, bytes: bytes as u64 }, next));
         };
         let mut offset = SEGMENT_HEADER_BYTES as usize;
@@ -263,9 +272,12 @@ fn create(folder: &Path, first_sequence: u64) -> Result<SegmentHeader, LogError>
     Ok(header)
 }
 
-/// The first sequence numbers of the segments, ascending.
+/// The first sequence numbers of the segments, ascending. They have 63 bits, as in Delta tables.
 pub(crate) fn list_segments(folder: &Path) -> Result<Vec<u64>, LogError> {
-    let sequence = |path: &PathBuf| path.file_name()?.to_str()?.strip_suffix(SEGMENT_SUFFIX)?.parse().ok();
+    let sequence = |path: &PathBuf| {
+        let number = path.file_name()?.to_str()?.strip_suffix(SEGMENT_SUFFIX)?.parse::<u64>().ok()?;
+        (number > 0 && i64::try_from(number).is_ok()).then_some(number)
+    };
     let mut first_sequences: Vec<u64> = list_files(folder)?.iter().filter_map(sequence).collect();
     first_sequences.sort_unstable();
     Ok(first_sequences)
@@ -274,7 +286,7 @@ pub(crate) fn list_segments(folder: &Path) -> Result<Vec<u64>, LogError> {
 /// Removes files whose creation was interrupted.
 fn remove_unfinished(folder: &Path) -> Result<(), LogError> {
     for path in list_files(folder)? {
-        if path.extension().is_some_and(|extension| extension == "new") {
+        if path.extension().is_some_and(|extension| extension == "new") && !path.is_dir() {
             std::fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
         }
     }
@@ -361,6 +373,10 @@ fn read_segment(
     let content = match std::fs::read(&path) {
         Ok(content) => content,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::IsADirectory => {
+            let problem = Some(damaged(&path, 0, FOLDER));
+            return Ok(Some(ReadSegment { first_sequence, next_sequence: first_sequence, problem }));
+        }
         Err(error) => return Err(LogError::io("read", &path)(error)),
     };
     let mut sequence = first_sequence;

@@ -220,6 +220,18 @@ pub(crate) fn segment_path(folder: &Path, first_sequence: u64) -> PathBuf {
     folder.join(format!("{first_sequence:020}{SEGMENT_SUFFIX}"))
 }
 
+/// Removes a segment, which may be gone. A folder in its place is put aside, as it is unknown what is in it.
+pub(crate) fn remove_segment(path: &Path) -> io::Result<()> {
+    let removed = match path.is_dir() {
+        true => std::fs::rename(path, path.with_extension("aside")),
+        false => std::fs::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
 /// Writes a segment file with `header` under its name. It has the name only when it is complete and synced.
 pub(crate) fn create_segment(folder: &Path, first_sequence: u64, header: &[u8]) -> io::Result<PathBuf> {
     let path = segment_path(folder, first_sequence);

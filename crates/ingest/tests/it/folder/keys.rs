@@ -123,6 +123,52 @@ async fn after_a_damaged_record_of_keys_unknown_keys_are_refused() {
 }
 
 #[tokio::test]
+async fn a_log_of_keys_that_was_cut_short_is_recognised() {
+    let path = TempDir::new().unwrap();
+    let folder = open(path.path()).await;
+    for (position, key) in (0..).zip(["first", "second", "third"]) {
+        write(&folder, with_key(key), vec![rows(position, 1)]).await.unwrap();
+        folder.flush("readings").await.unwrap();
+    }
+    folder.close().await.unwrap();
+    let starts: Vec<usize> = records(&segment(path.path(), "keys")).iter().map(|record| record.start).collect();
+    let known: [&[&str]; 4] = [&[], &["first"], &["first", "second"], &["first", "second", "third"]];
+    // Without the file, without a record, and within or after one. After each record of keys comes one without keys.
+    for (bytes, known) in [
+        (None, known[0]),
+        (Some(0), known[0]),
+        (Some(starts[0]), known[0]),
+        (Some(starts[1]), known[1]),
+        (Some(starts[4]), known[2]),
+        (Some(starts[4] + 30), known[2]),
+        (Some(starts[5] + 1), known[3]),
+    ] {
+        let path = crashed(path.path());
+        let keys = segment(path.path(), "keys");
+        match bytes {
+            Some(bytes) => File::options().write(true).open(&keys).unwrap().set_len(bytes as u64).unwrap(),
+            None => fs::remove_file(&keys).unwrap(),
+        }
+        for round in 0..2 {
+            let folder = open(path.path()).await;
+            let damage = folder.damage();
+            assert!(damage[0].starts_with("keys of writes are lost: "), "{bytes:?}: {damage:?}");
+            assert!(damage[0].contains(".tidegate/keys"), "{bytes:?}: {damage:?}");
+            for key in known {
+                assert!(is_repeat(&folder, key).await, "{bytes:?}: {key}");
+            }
+            let error = folder.begin(with_key("other")).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{bytes:?}: {error}");
+            append(&folder, "readings", 3 + round, 1).await;
+            folder.close().await.unwrap();
+        }
+    }
+    let folder = open(path.path()).await;
+    assert_eq!(folder.damage(), [""; 0]);
+    assert!(is_repeat(&folder, "third").await && !is_repeat(&folder, "other").await);
+}
+
+#[tokio::test]
 async fn lost_keys_are_refused_until_the_last_of_them_would_be_forgotten() {
     let path = TempDir::new().unwrap();
     let folder = open(path.path()).await;
