@@ -153,12 +153,9 @@ impl WrittenDatabases<'_> {
             Self::All => true,
             Self::One(database) => database == name,
         };
-        match report.read_only.iter().find(|(name, _)| is_meant(name)) {
-            Some((name, reason)) => Err(CommandError::Other(anyhow::anyhow!(
-                "database {name} {reason}\nhint: --connect URL uses the running server"
-            ))),
-            None => Ok(()),
-        }
+        let Some(found) = report.read_only.iter().find(|database| is_meant(&database.name)) else { return Ok(()) };
+        let hint = if found.is_in_use { "\nhint: --connect URL uses the running server" } else { "" };
+        Err(CommandError::Other(anyhow::anyhow!("database {} {}{hint}", found.name, found.reason)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::ingest::IngestFolders;
+use crate::ingest::{FolderUse, IngestFolders};
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::network_nodes::check_nodes;
 use crate::node::{Node, NodeState};
@@ -67,8 +67,8 @@ pub(crate) struct ApplyReport {
     pub(crate) warnings: Vec<String>,
     /// The databases that answer and refuse the configured login; each is one of the warnings too.
     pub(crate) refused_logins: Vec<ConfigProblem>,
-    /// The databases that another process writes, and why this one does not.
-    pub(crate) read_only: Vec<(String, String)>,
+    /// The databases of ingest folders for which this process takes no rows, though it would.
+    pub(crate) read_only: Vec<ReadOnlyDatabase>,
     /// What was recognised in log sources, the nodes of networks that answer, and databases that a role uses by declared
     /// entries only, a line for each.
     pub(crate) notes: Vec<String>,
@@ -76,8 +76,17 @@ pub(crate) struct ApplyReport {
     pub(crate) tools: usize,
 }
 
+/// A database that takes no rows.
+#[derive(Debug)]
+pub(crate) struct ReadOnlyDatabase {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+    /// Whether another process writes to it.
+    pub(crate) is_in_use: bool,
+}
+
 impl ApplyReport {
-    fn new(config: &Config, databases: &[Arc<dyn Database>], read_only: Vec<(String, String)>) -> Self {
+    fn new(config: &Config, databases: &[Arc<dyn Database>], read_only: Vec<ReadOnlyDatabase>) -> Self {
         Self {
             read_only,
             notes: declared_uses::role_notes(config, databases),
@@ -228,14 +237,14 @@ impl NodeAssembler {
         self.applied.lock().config.clone()
     }
 
-    /// Opens the databases of `loaded`. Also returns the names of databases that take no rows, with the reason.
+    /// Opens the databases of `loaded`. Also returns those that take no rows.
     async fn open_all(
         &self,
         loaded: &LoadedConfig,
         previous: &OpenDatabases,
         tenancy: &DatabaseTenants,
         problems: &Problems,
-    ) -> (OpenDatabases, Vec<(String, String)>) {
+    ) -> (OpenDatabases, Vec<ReadOnlyDatabase>) {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
         let node_tables = NodeTables {
             jobs: self.node.registry().jobs().clone(),
@@ -245,11 +254,14 @@ impl NodeAssembler {
             tenants: tenancy.clone(),
         };
         let folders = ingest::open_folders(loaded, &self.ingest_folders, &self.engine, problems).await;
-        let read_only: Vec<(String, String)> =
-            folders.iter().filter_map(|(name, tables)| Some((name.clone(), tables.warning.clone()?))).collect();
+        let read_only = folders.iter().filter_map(|(name, tables)| {
+            let is_in_use = matches!(tables.folder_use, FolderUse::Locked(_));
+            Some(ReadOnlyDatabase { name: name.clone(), reason: tables.warning.clone()?, is_in_use })
+        });
+        let read_only: Vec<ReadOnlyDatabase> = read_only.collect();
         let others =
             folders.iter().flat_map(|(name, tables)| tables.problems.iter().map(move |problem| (name, problem)));
-        let of_folders = read_only.iter().map(|(name, reason)| (name, reason)).chain(others);
+        let of_folders = read_only.iter().map(|database| (&database.name, &database.reason)).chain(others);
         problems.warn(of_folders.map(|(name, reason)| format!("database {name}: {reason}")));
         let open = OpenDatabases::open(loaded, previous, &reserved, &node_tables, folders, problems);
         (open, read_only)

@@ -11,7 +11,7 @@ use tidegate_engines::TableSource;
 use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
 use tokio::sync::Mutex;
 
-use super::table_source::{StoredTables, WrittenTables};
+use super::table_source::{ClosedTables, StoredTables, WrittenTables};
 
 /// When a caller may try again: the other process must end first.
 const LOCKED_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ pub(crate) struct IngestFolders {
 pub(crate) struct OpenedTables {
     pub(crate) source: Arc<dyn TableSource>,
     pub(crate) folder_use: FolderUse,
-    /// Why the tables are only read, for the administrator.
+    /// Why this process takes no rows for them, for the administrator.
     pub(crate) warning: Option<String>,
     /// What is damaged, and what else the administrator should know: one sentence each.
     pub(crate) problems: Vec<String>,
@@ -41,6 +41,8 @@ pub(crate) enum FolderUse {
     Writes(DeclaredTables),
     /// It would take rows, but another process does, which this refusal names.
     Locked(Error),
+    /// It would take rows, but the folder cannot be opened, as this refusal says. Nothing is read either.
+    Closed(Error),
     /// It only reads the tables.
     Reads,
 }
@@ -50,7 +52,7 @@ impl FolderUse {
     pub(crate) fn declared(&self) -> Option<&DeclaredTables> {
         match self {
             Self::Writes(declared) => Some(declared),
-            Self::Locked(_) | Self::Reads => None,
+            Self::Locked(_) | Self::Closed(_) | Self::Reads => None,
         }
     }
 }
@@ -70,9 +72,10 @@ impl IngestFolders {
     }
 
     /// Opens the folder at `path`, which is created if it does not exist. If it is open, its declarations are checked only.
+    /// A folder that is damaged as a whole costs its database only: its tables are closed.
     ///
     /// # Errors
-    /// When the folder cannot be created or read, or when a declaration does not fit.
+    /// When the folder cannot be created, or when a declaration does not fit.
     pub(crate) async fn open(
         &self,
         name: &str,
@@ -107,7 +110,9 @@ impl IngestFolders {
                         let warning = Some(format!("takes no rows, and may lack the latest ones: {error}"));
                         return Ok(OpenedTables { source, folder_use, warning, problems: Vec::new() });
                     }
-                    Err(error) => return Err(error),
+                    // The owner corrects it where it is declared.
+                    Err(error @ IngestError::Declaration { .. }) => return Err(error),
+                    Err(error) => return Ok(OpenedTables::closed(name, real, &tables, &error)),
                 }
             }
         };
@@ -152,6 +157,24 @@ impl IngestFolders {
     /// Closes all folders.
     pub(crate) async fn close(&self) {
         self.close_unused(&[]).await;
+    }
+}
+
+impl OpenedTables {
+    /// The tables of the folder `root` that cannot be opened because of `error`.
+    fn closed(name: &str, root: PathBuf, tables: &BTreeMap<String, TableDeclaration>, error: &IngestError) -> Self {
+        // Callers read it, and need not know where the folder is.
+        let error = error.to_string().replace(&format!("{}/", root.display()), "");
+        let reason = format!(
+            "is closed: {error}; mend that, or restore the folder of the database from a backup, and restart the server"
+        );
+        let refusal = Error::new(ErrorKind::Unavailable, format!("database {name:?} {reason}"));
+        Self {
+            source: Arc::new(ClosedTables::new(root, tables, format!("the database {reason}"))),
+            folder_use: FolderUse::Closed(refusal),
+            warning: Some(reason),
+            problems: Vec::new(),
+        }
     }
 }
 

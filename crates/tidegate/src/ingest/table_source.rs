@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::SchemaRef;
@@ -164,6 +164,33 @@ impl TableSource for StoredTables {
         let tables = Arc::new(tables);
         *last = Some(StoredVersions { versions, problem, tables: tables.clone() });
         tables
+    }
+}
+
+/// The tables of a folder that cannot be opened. None can be read, as it is unknown which rows they lack.
+#[derive(Debug)]
+pub(super) struct ClosedTables {
+    folder: PathBuf,
+    declared: Vec<String>,
+    reason: String,
+    tables: OnceLock<Arc<SourceTables>>,
+}
+
+impl ClosedTables {
+    pub(super) fn new(folder: PathBuf, declared: &BTreeMap<String, TableDeclaration>, reason: String) -> Self {
+        Self { folder, declared: declared.keys().cloned().collect(), reason, tables: OnceLock::new() }
+    }
+}
+
+impl TableSource for ClosedTables {
+    fn tables(&self) -> Arc<SourceTables> {
+        let list = || {
+            let stored = open_tables(&self.folder).unwrap_or_default().into_iter().map(|(name, _)| name);
+            let names = stored.chain(self.declared.iter().cloned());
+            let unreadable = names.map(|name| (name, self.reason.clone())).collect();
+            Arc::new(SourceTables { unreadable, notes: vec![self.reason.clone()], ..SourceTables::default() })
+        };
+        self.tables.get_or_init(list).clone()
     }
 }
 

@@ -68,7 +68,7 @@ impl IngestDatabase {
         self.folder_use.declared()
     }
 
-    /// Whether callers may send rows, even if all are refused because another process writes.
+    /// Whether callers may send rows, even if all are refused because another process writes, or the folder is closed.
     pub(super) fn is_target(&self) -> bool {
         !matches!(self.folder_use, FolderUse::Reads)
     }
@@ -76,7 +76,7 @@ impl IngestDatabase {
     fn writer(&self) -> Result<&IngestFolder, Error> {
         match &self.folder_use {
             FolderUse::Writes(declared) => Ok(&declared.folder),
-            FolderUse::Locked(refusal) => Err(refusal.clone()),
+            FolderUse::Locked(refusal) | FolderUse::Closed(refusal) => Err(refusal.clone()),
             FolderUse::Reads => Err(Error::internal("this process does not write to the folder")),
         }
     }
@@ -85,6 +85,8 @@ impl IngestDatabase {
     /// rejected rows, then applies. The name of another table may be wrong, which is a warning.
     pub(super) fn admit_later_tables(&self, found: Vec<PolicyProblem>) -> Vec<PolicyProblem> {
         let FolderConfig { creates_tables, tables, policies } = &self.config;
+        // The tables of a closed folder may be unknown.
+        let may_exist_later = *creates_tables || matches!(self.folder_use, FolderUse::Closed(_));
         let remaining = found.into_iter().filter_map(|problem| {
             let Some(policy) = policies.get(problem.policy).filter(|_| problem.part == PolicyPart::Table) else {
                 return Some(problem);
@@ -94,7 +96,7 @@ impl IngestDatabase {
                 return None;
             }
             let message = format!("{}; the policy applies once the table exists", problem.message);
-            Some(if *creates_tables { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
+            Some(if may_exist_later { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
         });
         remaining.collect()
     }

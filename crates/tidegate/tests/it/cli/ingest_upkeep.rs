@@ -246,6 +246,102 @@ async fn a_changed_byte_of_a_log_closes_one_table_until_its_owner_acts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_cannot_be_read_costs_its_database_alone() {
+    let configured = ConfiguredFolder::new(TWO_DATABASES);
+    let server = serve(&configured);
+    for table in ["plant/sensors", "other/sensors"] {
+        assert_eq!(store_one(&server, table).await.0, 201, "{table}");
+    }
+    let url = server.url.replace("/mcp", "");
+    assert_eq!(configured.run(&["ingest", "flush", "--connect", &url]).code, Some(0));
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    let log = configured.folder().join("plant/.tidegate/log");
+    let whole = ["id", "id.copy"].map(|name| std::fs::read(log.join(name)).unwrap());
+    for name in ["id", "id.copy"] {
+        std::fs::write(log.join(name), "damaged").unwrap();
+    }
+    let reason = "is closed: cannot read .tidegate/log/id: it is damaged";
+    std::fs::write(configured.folder().join("rows.ndjson"), "{\"id\": 2}\n").unwrap();
+    for command in [&["ingest", "status", "plant"][..], &["import", "rows.ndjson", "--to", "plant.sensors"]] {
+        let refused = configured.run(command);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("database plant {reason}")), "{refused:?}");
+        assert!(!refused.stderr.contains("--connect"), "{refused:?}");
+    }
+    let server = serve(&configured);
+    for (path, body) in [
+        ("/data/plant/sensors", json!([{"id": 2}])),
+        ("/data/plant/new", json!([{"id": 2}])),
+        ("/rest/sql", json!({"database": "plant", "sql": "SELECT * FROM sensors"})),
+    ] {
+        let (code, text) = call(&server, path, body).await;
+        assert_eq!(code, 503, "{path}: {text}");
+        assert!(text.contains(reason), "{path}: {text}");
+    }
+    let health = call(&server, "/rest/tools/node_status/call", json!({})).await.1;
+    assert!(health.contains("degraded; see unreadable_tables"), "{health}");
+    assert!(health.contains(&format!("plant.sensors: the database {reason}")), "{health}");
+    assert_eq!(store_one(&server, "other/sensors").await.0, 200);
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    std::fs::write(log.join("id.copy"), &whole[1]).unwrap();
+    let server = serve(&configured);
+    assert_eq!(store_one(&server, "plant/sensors").await.0, 200);
+    assert_eq!(std::fs::read(log.join("id")).unwrap(), whole[0]);
+}
+
+/// What the administrator should know is said at the start, by doctor and by node_status.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_take_no_rows_and_open_folders_are_named_before_the_first_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let configured = ConfiguredFolder::new(TWO_DATABASES);
+    let server = serve(&configured);
+    for table in ["plant/sensors", "plant/events"] {
+        assert_eq!(store_one(&server, table).await.0, 201, "{table}");
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait_for_exit().0.code(), Some(0));
+    let plant = configured.folder().join("plant");
+    let log = plant.join("sensors/_delta_log");
+    let entries = std::fs::read_dir(&log).unwrap().map(|entry| entry.unwrap().path());
+    let versions = entries.filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok());
+    let protocol = json!({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}});
+    std::fs::write(log.join(format!("{:020}.json", versions.max().unwrap() + 1)), protocol.to_string()).unwrap();
+    std::fs::rename(plant.join("events"), configured.folder().join("events")).unwrap();
+    std::fs::write(plant.join("events"), "a file").unwrap();
+    for folder in [plant.clone(), plant.join("sensors")] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let lines = [
+        "table \"sensors\" takes no rows: writers of the table need the Delta feature \"writer version 4\"",
+        "other users can open the folder of the database and, in it, sensors: ",
+    ];
+    let damaged = "\"events\" is damaged: it is not a folder";
+
+    let doctor = configured.run(&["doctor"]);
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    assert!(doctor.stdout.contains(&format!("WRONG  table plant.events cannot be read: {damaged}")), "{doctor:?}");
+    let status = configured.run(&["ingest", "status", "plant"]);
+    let closed = format!("database plant: table \"events\" is closed: {damaged}");
+    assert!(status.stderr.contains(&closed), "{status:?}");
+    for line in lines {
+        assert!(doctor.stdout.contains(&format!("mind   database plant: {line}")), "{line}: {doctor:?}");
+        assert!(status.stderr.contains(&format!("database plant: {line}")), "{line}: {status:?}");
+    }
+    let server = serve(&configured);
+    let health = call(&server, "/rest/tools/node_status/call", json!({"format": "csv"})).await.1.replace("\"\"", "\"");
+    for line in [lines[0], lines[1], damaged] {
+        assert!(health.contains(line), "{line}: {health}");
+    }
+    let count = json!({"database": "plant", "sql": "SELECT count(*) AS n FROM sensors", "format": "csv"});
+    assert_eq!(call(&server, "/rest/sql", count).await.1.replace('\r', "").trim(), "n\n1");
+    let (code, text) = store_one(&server, "plant/sensors").await;
+    assert!(code == 503 && text.contains("takes no rows: writers of the table need"), "{text}");
+    assert_eq!(store_one(&server, "plant/readings").await.0, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_delta_table_that_another_program_damages_closes_while_the_server_runs() {
     let configured = ConfiguredFolder::new(TWO_DATABASES);
     let server = serve(&configured);
