@@ -5,6 +5,10 @@
 //!
 //! The log is a folder of segment files. A segment begins with a header (`segment.rs`) and is deleted as a whole, when all
 //! of its records are released. The last segment always exists, as its header holds the sequence counter.
+//!
+//! After each sync, a mark is appended, which says that the records before it were acknowledged. So damage of the last one
+//! is not taken for the incomplete end that a crash leaves. The mark itself is synced with the next records: a crash of the
+//! system may lose it, but not one of the process.
 
 mod error;
 mod recovery;
@@ -29,8 +33,8 @@ pub(crate) use segment::segment_path;
 
 use recovery::{RecoveredLog, Segment};
 use segment::{
-    LogFile, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, encode_record_header,
-    open_log_file, remove_segment, sync_folder, write_all,
+    LogFile, MARK_BYTES, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader, create_segment, encode_mark,
+    encode_record_header, open_log_file, remove_segment, sync_folder, write_all,
 };
 
 /// Commands that wait for the writer thread.
@@ -97,7 +101,7 @@ struct Append {
 
 impl WriteAheadLog {
     /// Opens the log in `folder`, which is created if it does not exist, and passes each record with its sequence number
-    /// to `replay`, oldest first. The incomplete end of the last segment is cut off.
+    /// to `replay`, oldest first. An incomplete end of the last segment that was not acknowledged is cut off.
     ///
     /// Blocks the thread while it reads the log.
     ///
@@ -378,7 +382,7 @@ impl LogWriter {
         let mut bytes = self.bytes();
         let mut accepted = Vec::with_capacity(group.len());
         for append in group.drain(..) {
-            if bytes + append.bytes > bytes_max {
+            if bytes + append.bytes + MARK_BYTES > bytes_max {
                 drop(append.answer.send(Err(LogError::Full { bytes, bytes_max })));
             } else {
                 bytes += append.bytes;
@@ -417,7 +421,17 @@ impl LogWriter {
         self.active.file.sync().map_err(|error| self.fail(error))?;
         self.active.segment.bytes += group_bytes;
         self.next_sequence += group.len() as u64;
+        self.write_mark();
         Ok(first_sequence)
+    }
+
+    /// Marks the records so far as acknowledged. They are on disk without the mark, too.
+    fn write_mark(&mut self) {
+        let mark = encode_mark(self.active.marker, self.next_sequence - 1);
+        match write_all(self.active.file.as_mut(), &mut [IoSlice::new(&mark)]) {
+            Ok(()) => self.active.segment.bytes += MARK_BYTES,
+            Err(error) => drop(self.undo_write(error)),
+        }
     }
 
     /// Removes what a failed write left behind the last good record.

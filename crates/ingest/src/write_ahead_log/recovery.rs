@@ -1,9 +1,9 @@
 //! Reads a log when it is opened: passes on its records, and cuts off an incomplete end. Reads the records of an open log
 //! again, while others are appended and released.
 //!
-//! A crash can only leave the end of the last segment incomplete, as a segment begins after the one before is synced.
-//! Anything else is damage: records that were acknowledged are lost. They are passed on as such, with what is left of
-//! their bytes, and the damaged file stays as it is.
+//! A crash can only leave the end of the last segment incomplete, as a segment begins after the one before is synced. What
+//! is before a record or a mark was acknowledged. Damage of it is no incomplete end: records are lost. They are passed on
+//! as such, with what is left of their bytes, and the damaged file stays as it is.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,12 +15,13 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::segment::{
-    HeaderError, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentHeader, VERSION, create_segment,
-    decode_record, find_record, marker_positions, segment_path, sync_folder,
+    HeaderError, MARK_BYTES, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentHeader, VERSION,
+    create_segment, decode_mark, decode_record, find_record, last_mark, marker_positions, segment_path, sync_folder,
 };
 use super::{LogError, LogStatus};
 
 const CHANGED: &str = "a record was changed, and complete records follow it";
+const CHANGED_LAST: &str = "a record was changed after it was acknowledged";
 const CHANGED_OR_INCOMPLETE: &str = "a record is incomplete or was changed";
 const MISSING: &str = "the records that follow are missing";
 const UNREADABLE: &str = "neither its header nor its first record can be read";
@@ -209,14 +210,22 @@ impl SegmentReader {
                 sequence += 1;
                 continue;
             }
+            if decode_mark(marker, rest).is_some_and(|last| last < sequence) {
+                offset += MARK_BYTES as usize;
+                continue;
+            }
             let (end, next, problem) = match (find_record(marker, rest, sequence), following) {
                 (Some((start, next)), _) => (offset + start, next, CHANGED),
                 (None, Some(following)) => (bytes, following.max(sequence), CHANGED_OR_INCOMPLETE),
-                (None, None) if sequence <= acknowledged => (bytes, acknowledged + 1, CHANGED_OR_INCOMPLETE),
-                (None, None) => {
-                    self.cut(offset)?;
-                    break;
-                }
+                (None, None) => match last_mark(marker, rest) {
+                    // What follows the mark may be incomplete.
+                    Some((end, last)) if last >= sequence.max(acknowledged) => (offset + end, last + 1, CHANGED_LAST),
+                    _ if sequence <= acknowledged => (bytes, acknowledged + 1, CHANGED_OR_INCOMPLETE),
+                    _ => {
+                        self.cut(offset)?;
+                        break;
+                    }
+                },
             };
             // Bytes between two records that follow each other are no loss.
             if sequence < next {
@@ -239,13 +248,17 @@ impl SegmentReader {
         // The marker of the first one may be what was changed.
         let markers = self.header.iter().flat_map(|header| marker_positions(header.marker, content));
         let mut starts: Vec<usize> = std::iter::once(0).chain(markers.filter(|start| *start > 0)).collect();
-        let is_known = starts.len() as u64 == count;
         starts.push(content.len());
+        let is_mark = |start: usize| {
+            let bytes = content.get(start..).unwrap_or_default();
+            self.header.is_some_and(|header| decode_mark(header.marker, bytes).is_some())
+        };
         let payload = |[start, end]: &[usize; 2]| {
             content.get(start + RECORD_HEADER_BYTES as usize..*end).map(Bytes::copy_from_slice)
         };
-        let payloads = starts.array_windows().map(payload).collect::<Option<Vec<Bytes>>>();
-        let payloads = payloads.filter(|_| is_known).unwrap_or_default();
+        let records = starts.array_windows().filter(|[start, _]| !is_mark(*start));
+        let payloads = records.map(payload).collect::<Option<Vec<Bytes>>>();
+        let payloads = payloads.filter(|payloads| payloads.len() as u64 == count).unwrap_or_default();
         LostRecords { file: self.path.clone(), offset, problem, sequences, payloads }
     }
 
@@ -255,7 +268,8 @@ impl SegmentReader {
             return Ok(());
         }
         let bytes = self.content.len() - offset;
-        tracing::warn!(file = %self.path.display(), offset, bytes, "cut the incomplete end of the log off");
+        let file = self.path.display();
+        tracing::warn!(%file, offset, bytes, "cut the incomplete end of the log off, which was not acknowledged");
         File::options()
             .write(true)
             .open(&self.path)
@@ -388,6 +402,10 @@ fn read_segment(
             while sequence <= acknowledged
                 && let Some(rest) = content.get(offset..).filter(|rest| !rest.is_empty())
             {
+                if decode_mark(header.marker, rest).is_some() {
+                    offset += MARK_BYTES as usize;
+                    continue;
+                }
                 let Some(record) = decode_record(header.marker, rest).filter(|record| record.sequence == sequence)
                 else {
                     problem = Some(damaged(&path, offset, "a record is incomplete or was changed"));

@@ -3,7 +3,11 @@
 //! ```text
 //! segment  magic 8 · version u32 · marker u64 · first sequence u64 · CRC-32 of the fields before u32 · records
 //! record   marker u64 · length of the payload u32 · CRC-32 of length, sequence and payload u32 · sequence u64 · payload
+//! mark     marker u64 · 0 u32 · all bits of the CRC-32 of an empty record inverted u32 · sequence u64
 //! ```
+//!
+//! A mark follows records that were acknowledged, up to its number. A reader that does not know marks finds no record in
+//! them, and goes on with the next one.
 //!
 //! The marker is a random number of the segment. So no payload, whatever a client sends, contains bytes that can be
 //! mistaken for a record when the end of a segment is searched for complete records.
@@ -23,6 +27,8 @@ pub(crate) const SEGMENT_SUFFIX: &str = ".log";
 pub(crate) const VERSION: u32 = 1;
 /// The bytes before the payload of a record.
 pub(crate) const RECORD_HEADER_BYTES: u64 = 24;
+/// The bytes of a mark.
+pub(crate) const MARK_BYTES: u64 = RECORD_HEADER_BYTES;
 /// The bytes before the first record of a segment.
 pub(crate) const SEGMENT_HEADER_BYTES: u64 = 32;
 
@@ -137,6 +143,30 @@ pub(crate) fn decode_record(marker: u64, bytes: &[u8]) -> Option<DecodedRecord<'
     (actual.finalize() == checksum).then_some(DecodedRecord { sequence, payload })
 }
 
+/// The mark behind the acknowledged record `sequence`.
+pub(crate) fn encode_mark(marker: u64, sequence: u64) -> [u8; MARK_BYTES as usize] {
+    let mut mark = encode_record_header(marker, sequence, &[]);
+    mark[12..16].copy_from_slice(&mark_checksum(sequence).to_le_bytes());
+    mark
+}
+
+/// The number of the mark at the beginning of `bytes`, if there is one.
+pub(crate) fn decode_mark(marker: u64, bytes: &[u8]) -> Option<u64> {
+    let sequence = read_u64(bytes, 16)?;
+    let is_mark = read_u64(bytes, 0)? == marker && read_u32(bytes, 8)? == 0;
+    (is_mark && read_u32(bytes, 12)? == mark_checksum(sequence)).then_some(sequence)
+}
+
+/// The last mark in `bytes`: where it ends, and its number.
+pub(crate) fn last_mark(marker: u64, bytes: &[u8]) -> Option<(usize, u64)> {
+    let mark = |start: usize| Some((start + MARK_BYTES as usize, decode_mark(marker, bytes.get(start..)?)?));
+    marker_positions(marker, bytes).filter_map(mark).last()
+}
+
+fn mark_checksum(sequence: u64) -> u32 {
+    !start_checksum(0, sequence).finalize()
+}
+
 /// The first complete record in `bytes` whose sequence number is at least `sequence`: where it begins, and its number.
 pub(crate) fn find_record(marker: u64, bytes: &[u8], sequence: u64) -> Option<(usize, u64)> {
     marker_positions(marker, bytes).find_map(|start| {
@@ -145,7 +175,7 @@ pub(crate) fn find_record(marker: u64, bytes: &[u8], sequence: u64) -> Option<(u
     })
 }
 
-/// Where records begin in `bytes`, complete or not.
+/// Where records and marks begin in `bytes`, complete or not.
 pub(crate) fn marker_positions(marker: u64, bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let pattern = marker.to_le_bytes();
     let starts = bytes.windows(pattern.len()).enumerate().filter(move |(_, window)| **window == pattern);

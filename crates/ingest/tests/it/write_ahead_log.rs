@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +12,11 @@ use tempfile::TempDir;
 use tidegate_ingest::{LogError, LogOptions, WriteAheadLog};
 
 type Records = Vec<(u64, Bytes)>;
+
+/// The bytes of the header of a segment, of that of a record, and of the mark behind records that share a sync.
+const HEADER_BYTES: usize = 32;
+const RECORD_HEADER_BYTES: usize = 24;
+const MARK_BYTES: usize = 24;
 
 fn open_with(folder: &Path, options: LogOptions) -> Result<(WriteAheadLog, Records), LogError> {
     let mut records = Vec::new();
@@ -162,17 +168,20 @@ async fn cut_log(records: &[String]) -> CutLog {
 }
 
 impl CutLog {
+    /// Where the records of the last segment begin and end. A mark follows each.
+    fn records(&self) -> Vec<Range<usize>> {
+        let mut start = HEADER_BYTES;
+        let of_last = self.all[self.before..].iter().map(|(_, record)| {
+            let record = start..start + RECORD_HEADER_BYTES + record.len();
+            start = record.end + MARK_BYTES;
+            record
+        });
+        of_last.collect()
+    }
+
     /// How many records are complete if the last segment has only its first `bytes`.
     fn complete(&self, bytes: usize) -> usize {
-        let mut end = 32;
-        let of_last = self.all[self.before..].iter();
-        self.before
-            + of_last
-                .take_while(|(_, record)| {
-                    end += 24 + record.len();
-                    end <= bytes
-                })
-                .count()
+        self.before + self.records().iter().take_while(|record| record.end <= bytes).count()
     }
 
     /// Opens the log with this content of the last segment, twice, as the first opening changes the file.
@@ -217,7 +226,7 @@ async fn a_log_that_was_cut_at_any_byte_has_exactly_the_complete_records() {
 async fn a_record_after_a_cut_is_found_again() {
     let records = ["one".to_owned(), "two".to_owned()];
     let log = cut_log(&records).await;
-    fs::write(&log.last, &log.end[..log.end.len() - 1]).unwrap();
+    fs::write(&log.last, &log.end[..log.end.len() - MARK_BYTES - 1]).unwrap();
     let (opened, before) = open_until_unlocked(log.folder.path()).unwrap();
     assert_eq!(append(&opened, "three").await, before.len() as u64 + 1);
     opened.close().await;
@@ -227,23 +236,38 @@ async fn a_record_after_a_cut_is_found_again() {
 }
 
 #[tokio::test]
-async fn damage_before_a_complete_record_is_an_error_with_file_and_offset() {
+async fn damage_of_an_acknowledged_record_is_an_error_with_file_and_offset() {
     let records: Vec<String> = (0..4).map(|number| format!("record {number}")).collect();
     let log = cut_log(&records).await;
-    let last_record = log.end.len() - 24 - records[3].len();
-    for position in 32..last_record {
+    let places = log.records();
+    for position in HEADER_BYTES..log.end.len() {
         let mut content = log.end.clone();
         content[position] ^= 0x40;
         fs::write(&log.last, &content).unwrap();
+        let is_in_record = places.iter().any(|record| record.contains(&position));
         match open_until_unlocked(log.folder.path()) {
-            Err(LogError::Damaged { file, offset, .. }) => {
+            Err(LogError::Damaged { file, offset, .. }) if is_in_record => {
                 assert_eq!(file, log.last);
                 assert_eq!(log.complete(offset as usize), log.complete(position), "{position}");
                 assert!(offset as usize <= position);
+                assert_eq!(fs::read(&log.last).unwrap(), content, "a damaged file is left as it is");
             }
+            Ok((_, found)) if !is_in_record => assert_eq!(found, log.all, "{position}: a damaged mark costs nothing"),
             other => panic!("{position}: {other:?}"),
         }
-        assert_eq!(fs::read(&log.last).unwrap(), content, "a damaged file is left as it is");
+    }
+}
+
+/// The record of a crash of the system before the sync may have its whole length.
+#[tokio::test]
+async fn a_changed_end_without_a_mark_is_cut_off() {
+    let records: Vec<String> = (0..4).map(|number| format!("record {number}")).collect();
+    let log = cut_log(&records).await;
+    let last = log.records().pop().unwrap();
+    for position in last.clone() {
+        let mut content = log.end[..last.end].to_vec();
+        content[position] ^= 0x40;
+        log.check(&content, log.complete(last.start));
     }
 }
 
@@ -255,7 +279,8 @@ async fn damage_in_an_earlier_segment_and_a_missing_segment_are_errors() {
     let files = segments(folder.path());
     assert_eq!(files.len(), 3);
     let content = fs::read(&files[1]).unwrap();
-    for changed in [&content[..content.len() - 1], &content[..40], &content[..32], &content[..10], &[]] {
+    let without_mark = content.len() - MARK_BYTES;
+    for changed in [&content[..without_mark - 1], &content[..40], &content[..32], &content[..10], &[]] {
         fs::write(&files[1], changed).unwrap();
         assert!(matches!(open_until_unlocked(folder.path()), Err(LogError::Damaged { .. })), "{}", changed.len());
     }
@@ -305,9 +330,13 @@ proptest! {
         let bytes = cut.index(content.len() + 1);
         fs::write(&last, &content[..bytes]).unwrap();
         let first: usize = last.file_stem().unwrap().to_str().unwrap().parse().unwrap();
-        let mut end = 32;
-        let of_last = records[first - 1..].iter();
-        let complete = first - 1 + of_last.take_while(|record| { end += 24 + record.len(); end <= bytes }).count();
+        let mut next = HEADER_BYTES;
+        let is_complete = |record: &&Bytes| {
+            let end = next + RECORD_HEADER_BYTES + record.len();
+            next = end + MARK_BYTES;
+            end <= bytes
+        };
+        let complete = first - 1 + records[first - 1..].iter().take_while(is_complete).count();
         let (_, replayed) = open(folder.path()).unwrap();
         let replayed: Vec<Bytes> = replayed.into_iter().map(|(_, record)| record).collect();
         prop_assert_eq!(&replayed[..], &records[..complete]);

@@ -65,6 +65,47 @@ async fn a_changed_byte_of_a_record_closes_its_table_alone() {
     }
 }
 
+/// It was acknowledged, as the mark behind it says, so it is no incomplete end.
+#[tokio::test]
+async fn a_changed_byte_of_the_last_record_closes_its_table_alone() {
+    let whole = two_tables().await;
+    let record = records(&segment(whole.path(), "log"))[3].clone();
+    for position in record.clone().step_by(29).chain([record.end - 1]) {
+        let path = crashed(whole.path());
+        change(&segment(path.path(), "log"), position);
+        let folder = open(path.path()).await;
+        assert_eq!(closed(&folder), ["events"], "{position}");
+        let error = refused(&folder, "events").await;
+        let lost = "the record 4 of the log, with 3 rows, is lost";
+        assert!(error.message().contains(lost), "{position}: {error}");
+        assert!(error.message().contains("a record was changed after it was acknowledged"), "{position}: {error}");
+        assert_eq!(values(&folder, "readings"), range(0, 15), "{position}");
+        assert_eq!(append(&folder, "readings", 15, 1).await.sequence, 5, "{position}");
+        append(&folder, "new", 0, 1).await;
+        assert_eq!(folder.damage(), [""; 0]);
+        folder.close().await.unwrap();
+    }
+}
+
+/// Without its mark, the last record may be one that a crash of the system left incomplete.
+#[tokio::test]
+async fn an_incomplete_last_record_is_cut_off() {
+    let path = two_tables().await;
+    let log = segment(path.path(), "log");
+    let record = records(&log)[3].clone();
+    let content = fs::read(&log).unwrap();
+    let mut changed = content[..record.end].to_vec();
+    changed[record.end - 1] ^= 1;
+    for end in [&content[..record.end - 1], &content[..record.start + 1], &changed] {
+        let path = crashed(path.path());
+        fs::write(segment(path.path(), "log"), end).unwrap();
+        let folder = open(path.path()).await;
+        assert_eq!(closed(&folder), [""; 0]);
+        assert_eq!(values(&folder, "events"), range(100, 105));
+        assert_eq!(append(&folder, "events", 200, 3).await.sequence, 4);
+    }
+}
+
 #[tokio::test]
 async fn a_table_stays_closed_until_its_owner_accepts_the_loss() {
     let path = two_tables().await;

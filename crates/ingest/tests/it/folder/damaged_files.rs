@@ -38,14 +38,16 @@ pub(super) fn segment(folder: &Path, log: &str) -> PathBuf {
     segment.clone()
 }
 
-/// Where the records of a segment begin and end.
+/// Where the records of a segment begin and end. Between them are marks, which look like records without a payload.
 pub(super) fn records(segment: &Path) -> Vec<std::ops::Range<usize>> {
     let content = fs::read(segment).unwrap();
     let mut records = Vec::new();
     let mut start = SEGMENT_HEADER_BYTES;
     while let Some(length) = content.get(start + 8..start + 12) {
         let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
-        records.push(start..start + RECORD_HEADER_BYTES + length);
+        if length > 0 {
+            records.push(start..start + RECORD_HEADER_BYTES + length);
+        }
         start += RECORD_HEADER_BYTES + length;
     }
     assert_eq!(start, content.len());
