@@ -8,6 +8,8 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 use crate::error::FormatError;
 
+/// What of a body takes memory while it is decoded.
+pub(crate) const MESSAGES: &str = "messages";
 /// The largest value of [`TelemetryLimits::decoded_bytes_max`]: offsets of text columns have 32 bits.
 const DECODED_BYTES_CEILING: usize = 1 << 30;
 
@@ -70,6 +72,11 @@ impl TelemetryLimits {
     }
 }
 
+/// The error of a body whose `part` takes more than `bytes_max` in memory.
+pub(crate) fn out_of_memory(part: &str, bytes_max: usize) -> FormatError {
+    FormatError::OutOfMemory(format!("the {part} of the body take more than {bytes_max} bytes of memory"))
+}
+
 /// How deeply messages may be nested. The decoder has the same bound.
 const MESSAGE_DEPTH_MAX: usize = 100;
 
@@ -99,19 +106,19 @@ pub(crate) fn check_message_size(
     shape: &'static MessageShape,
     bytes_max: usize,
 ) -> Result<(), FormatError> {
-    let mut walk = SizeWalk { bytes: bytes_max };
+    let mut walk = SizeWalk { bytes: bytes_max, bytes_max };
     walk.message(body, shape, 0)
 }
 
 struct SizeWalk {
+    /// What is left.
     bytes: usize,
+    bytes_max: usize,
 }
 
 impl SizeWalk {
     fn take(&mut self, bytes: usize) -> Result<(), FormatError> {
-        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
-            FormatError::OutOfMemory("the messages of the body take more memory than is accepted".into())
-        })?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| out_of_memory(MESSAGES, self.bytes_max))?;
         Ok(())
     }
 

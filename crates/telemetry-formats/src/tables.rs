@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::error::{FormatError, RecordError, RejectedRecords};
-use crate::limits::TelemetryLimits;
+use crate::limits::{TelemetryLimits, out_of_memory};
 
 use ColumnType::{Boolean, Double, DoubleList, Int32, Int64, Int64List, Json, Milliseconds, Nanoseconds, Text};
 
@@ -328,19 +328,23 @@ impl<'a> Cell<'a> {
 #[derive(Debug)]
 pub(crate) struct RowBudget {
     bytes: usize,
+    bytes_max: usize,
     records: usize,
+    records_max: usize,
     record_bytes_max: usize,
 }
 
 impl RowBudget {
     pub(crate) fn new(limits: &TelemetryLimits) -> Self {
-        Self { bytes: limits.memory_bytes(), records: limits.records_max, record_bytes_max: limits.record_bytes_max }
+        let (bytes_max, records_max) = (limits.memory_bytes(), limits.records_max);
+        let record_bytes_max = limits.record_bytes_max;
+        Self { bytes: bytes_max, bytes_max, records: records_max, records_max, record_bytes_max }
     }
 
     /// Counts a record, whether it becomes a row or not.
     pub(crate) fn take_record(&mut self) -> Result<(), FormatError> {
         let Some(records) = self.records.checked_sub(1) else {
-            return Err(FormatError::TooLarge("the body has more records than are accepted at once".into()));
+            return Err(FormatError::TooLarge(format!("the body has more than {} records", self.records_max)));
         };
         self.records = records;
         Ok(())
@@ -354,8 +358,7 @@ impl RowBudget {
         }
         let bytes = bytes + cells.len() * CELL_BYTES;
         let Some(rest) = self.bytes.checked_sub(bytes) else {
-            let message = "the rows of the body take more memory than is accepted".to_owned();
-            return Err(FormatError::OutOfMemory(message).into());
+            return Err(out_of_memory("rows", self.bytes_max).into());
         };
         self.bytes = rest;
         Ok(())

@@ -18,8 +18,8 @@ use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 /// Floats hold all integers up to this one.
 const EXACT_INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
-/// The text of the error when the budget is used up.
-pub(super) const OUT_OF_MEMORY: &str = "the messages of the body take more memory than is accepted";
+/// The text of the error when the budget is used up, as `serde_json` has only texts.
+pub(super) const OUT_OF_MEMORY: &str = "the budget of lists is used up";
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)

@@ -18,7 +18,7 @@ pub use metrics::decode_metrics;
 pub use traces::decode_traces;
 
 use crate::error::{FormatError, RecordError, cut_text};
-use crate::limits::{MessageShape, TelemetryLimits, check_message_size};
+use crate::limits::{MESSAGES, MessageShape, TelemetryLimits, check_message_size, out_of_memory};
 use messages::{ExportPartialSuccess, ExportServiceResponse};
 
 const TRACE_ID_BYTES: usize = 16;
@@ -68,7 +68,7 @@ fn decode_message<M: prost::Message + Default + DeserializeOwned>(
             decoded.map_err(|error| {
                 let message = error.to_string();
                 match message.starts_with(json_fields::OUT_OF_MEMORY) {
-                    true => FormatError::OutOfMemory(message),
+                    true => out_of_memory(MESSAGES, limits.memory_bytes()),
                     false => FormatError::Malformed(format!("the body is no message of OTLP in JSON: {message}")),
                 }
             })

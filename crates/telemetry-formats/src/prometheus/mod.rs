@@ -58,8 +58,10 @@ fn decompress(body: &[u8], limits: &TelemetryLimits) -> Result<Vec<u8>, FormatEr
     if length > body.len().saturating_mul(SNAPPY_EXPANSION_MAX) {
         return Err(FormatError::Malformed(format!("the body announces {length} bytes, which it cannot contain")));
     }
-    if length > limits.memory_bytes() {
-        return Err(FormatError::OutOfMemory("the body takes more memory than is accepted".into()));
+    let most = limits.memory_bytes();
+    if length > most {
+        let message = format!("the body has {length} bytes after decompression; at most {most} are accepted");
+        return Err(FormatError::OutOfMemory(message));
     }
     snap::raw::Decoder::new().decompress_vec(body).map_err(malformed)
 }

@@ -116,13 +116,20 @@ fn data_points_that_do_not_fit_are_rejected() {
 #[test]
 fn bodies_beyond_a_bound_are_refused() {
     let records = vec![json!({ "severityText": "x" }); 100];
-    let refused = |limits: TelemetryLimits| {
-        matches!(logs(&records, &limits), Err(FormatError::TooLarge(_) | FormatError::OutOfMemory(_)))
-    };
-    assert!(refused(TelemetryLimits { body_bytes_max: 1_000, ..TelemetryLimits::default() }));
-    assert!(refused(TelemetryLimits { records_max: 99, ..TelemetryLimits::default() }));
-    assert!(refused(TelemetryLimits { decoded_bytes_max: 5_000, ..TelemetryLimits::default() }));
-    assert!(!refused(TelemetryLimits { records_max: 100, ..TelemetryLimits::default() }));
+    let limits = TelemetryLimits::default;
+    for (limits, bound) in [
+        (TelemetryLimits { body_bytes_max: 1_000, ..limits() }, "bytes; at most 1000 are accepted"),
+        (TelemetryLimits { records_max: 99, ..limits() }, "the body has more than 99 records"),
+        (TelemetryLimits { decoded_bytes_max: 5_000, ..limits() }, "of the body take more than 5000 bytes of memory"),
+    ] {
+        match logs(&records, &limits) {
+            Err(FormatError::TooLarge(message) | FormatError::OutOfMemory(message)) => {
+                assert!(message.contains(bound), "{message}");
+            }
+            other => panic!("{bound}: {other:?}"),
+        }
+    }
+    assert!(logs(&records, &TelemetryLimits { records_max: 100, ..limits() }).is_ok());
 }
 
 #[test]
