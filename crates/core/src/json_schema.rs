@@ -104,12 +104,13 @@ impl JsonSchema {
         let part = explained_part(value);
         let explained: &Value = &part;
         let writer = ViolationWriter { schema: &self.json, value: explained };
-        let violations: Vec<Violation> = self
-            .validator
-            .iter_errors(explained)
-            .flat_map(|error| writer.violations(&error))
-            .take(VIOLATIONS_MAX)
-            .collect();
+        let mut violations = Vec::new();
+        if matches!(part, Cow::Owned(_)) {
+            add_long_lists(&self.json, value, String::new(), &mut violations);
+        }
+        let others = self.validator.iter_errors(explained).flat_map(|error| writer.violations(&error));
+        violations.extend(others.take(VIOLATIONS_MAX));
+        violations.truncate(VIOLATIONS_MAX);
         Err(if violations.is_empty() { vec![late_violation(value, explained)] } else { violations })
     }
 }
@@ -170,6 +171,25 @@ fn with_short_lists(value: &Value, items_left: &mut usize) -> Value {
             Value::Object(kept)
         }
         other => other.clone(),
+    }
+}
+
+/// Adds a violation for each list of `value` with too many items. Its explained part may be short enough.
+fn add_long_lists(schema: &Value, value: &Value, path: String, violations: &mut Vec<Violation>) {
+    match value {
+        Value::Array(items) => {
+            let max = schema["maxItems"].as_u64().filter(|max| items.len() as u64 > *max);
+            violations.extend(max.map(|max| Violation {
+                path,
+                message: format!("has {} items; at most {max} are accepted", items.len()),
+            }));
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                add_long_lists(&schema["properties"][name], member, member_path(&path, name), violations);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -570,6 +590,15 @@ mod tests {
             [
                 "parameters: has an item that does not fit, behind the first 1000 items; send fewer at once to learn which"
             ]
+        );
+        let bounded = JsonSchema::object(json!({"type": "object", "properties": {
+            "rows": {"type": "array", "items": {"type": "object"}, "maxItems": 10_000},
+        }}));
+        let mut long = json!({"rows": vec![json!({}); 10_001]});
+        let message = "has 10001 items; at most 10000 are accepted".to_owned();
+        assert_eq!(
+            bounded.unwrap().coerce_and_check(&mut long).unwrap_err(),
+            [Violation { path: "rows".to_owned(), message }]
         );
         // Null counts as absent beside a long list, too.
         let mut long = json!({"parameters": vec![json!(1); 30_000], "max": null});

@@ -64,7 +64,10 @@ fn write_tool(
 }
 
 fn rows_schema() -> Value {
-    json!({"type": "array", "items": {"type": "object"}, "maxItems": ARGUMENT_ROWS_MAX})
+    json!({
+        "type": "array", "items": {"type": "object"}, "maxItems": ARGUMENT_ROWS_MAX,
+        "description": format!("Up to {ARGUMENT_ROWS_MAX} rows"),
+    })
 }
 
 fn key_schema() -> Value {
