@@ -80,8 +80,11 @@ enum ConversionKind {
 }
 
 impl BatchConverter {
-    /// Fails with [`BodyError::Columns`] if the columns of `source` do not fit those of `table`.
+    /// Fails with [`BodyError::Columns`] if the columns of `source` do not fit those of `table`, or if it has none.
     pub(crate) fn new(source: &Schema, table: &Schema, options: &BodyOptions) -> Result<Self, BodyError> {
+        if source.fields().is_empty() {
+            return Err(BodyError::Columns("the body has no columns, so that its rows have no values".to_owned()));
+        }
         let limits = options.limits.clone();
         let names = NameIndex::new(source.fields().iter().map(|field| field.name().clone()));
         let names = names.map_err(|reason| BodyError::Columns(format!("columns of the body: {reason}")))?;

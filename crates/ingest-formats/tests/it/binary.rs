@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BinaryArray, Date32Array, Decimal128Array, DictionaryArray, FixedSizeListArray, Float32Array,
-    Float64Array, Int32Array, Int64Array, LargeListArray, ListArray, NullArray, RecordBatch, StringArray,
-    StringViewArray, StructArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, UInt64Array,
+    Float64Array, Int32Array, Int64Array, LargeListArray, ListArray, NullArray, RecordBatch, RecordBatchOptions,
+    StringArray, StringViewArray, StructArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Int32Type, IntervalUnit, Schema, TimeUnit};
@@ -223,6 +223,20 @@ fn columns_that_do_not_fit_refuse_the_body() {
         error(&times, vec![("v", time())]),
         "column \"v\": it is a timestamp without zone in microseconds in the body, and a timestamp with zone UTC in microseconds in the table"
     );
+}
+
+/// They would become rows of nulls, as many as the sender writes into a number.
+#[test]
+fn rows_without_columns_refuse_the_body() {
+    let rows = RecordBatchOptions::new().with_row_count(Some(1_000));
+    let sent = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &rows).unwrap();
+    let body = write_arrow(std::slice::from_ref(&sent));
+    for unknown_columns in [UnknownColumns::Refuse, UnknownColumns::Add] {
+        let options = BodyOptions { unknown_columns, ..row_options(BodyFormat::Arrow) };
+        let error = decode_pieces(&schema(&[("v", DataType::Int64)]), &options, &body, 512).unwrap_err();
+        let reason = "the body has no columns, so that its rows have no values";
+        assert_eq!(error, BodyError::Columns(reason.to_owned()));
+    }
 }
 
 #[test]
