@@ -1,22 +1,36 @@
 //! Approximate number of bytes of each row, computed from the values and not from their memory layout; and the width
-//! of rows that an operator repeats.
+//! of rows that an operator repeats or collects.
 //!
 //! A join, an unnest or a scalar subquery repeats a row for many others. A text of one megabyte then becomes a batch
 //! of gigabytes, and this memory is not accounted for. So rows that are too wide for the batch size stop the plan
 //! first, and the statement is planned again with shorter batches.
+//!
+//! Other operators collect rows until they have a whole batch, and copy them. Many rows can share a few bytes, as views
+//! and dictionaries do, and then the copy is larger than all that was read.
 
-use datafusion::arrow::array::{Array, AsArray, OffsetSizeTrait, RecordBatch, new_null_array};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::compute::kernels::length::length;
-use datafusion::arrow::datatypes::{DataType, UInt64Type};
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, GenericListViewArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions,
+    RunArray, UInt32Array, UnionArray,
+};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{
+    ArrowDictionaryKeyType, ArrowNativeType, DataType, Int16Type, Int32Type, Int64Type, RunEndIndexType,
+};
+use datafusion::arrow::downcast_dictionary_array;
+use datafusion::common::{Result, internal_datafusion_err};
 use thiserror::Error;
-use tidegate_query::batch_bytes;
 
 /// Approximate number of bytes of a fixed-size value, and overhead of other values.
 const FIXED_BYTES: u64 = 8;
 
-/// Parts of `batch` with at most about `bytes_max` bytes, or with one row.
-pub(super) fn cut_rows(batch: &RecordBatch, bytes_max: u64) -> Vec<RecordBatch> {
+/// Parts of `batch` with at most about `bytes_max` bytes, or with one row. They share the memory of `batch`.
+pub(crate) fn cut_rows(batch: &RecordBatch, bytes_max: u64) -> Vec<RecordBatch> {
+    if value_bytes(batch) <= bytes_max {
+        return vec![batch.clone()];
+    }
     let (mut parts, mut begun, mut bytes) = (Vec::new(), 0, 0_u64);
     for (row, width) in measure_rows(batch).into_iter().enumerate() {
         if row > begun && bytes.saturating_add(width) > bytes_max {
@@ -29,102 +43,279 @@ pub(super) fn cut_rows(batch: &RecordBatch, bytes_max: u64) -> Vec<RecordBatch> 
     parts
 }
 
-/// Whether values of the columns are in dictionaries, so that the memory of a batch says nothing about its rows.
-fn has_dictionaries(batch: &RecordBatch) -> bool {
-    batch.schema_ref().fields().iter().any(|field| is_in_dictionary(field.data_type()))
+/// Copies columns that refer to much more memory than their rows need.
+pub(super) fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(compact_column).collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
 }
 
-fn is_in_dictionary(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(..) => true,
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => is_in_dictionary(item.data_type()),
-        DataType::Struct(members) => members.iter().any(|member| is_in_dictionary(member.data_type())),
-        _ => false,
+fn compact_column(column: &ArrayRef) -> Result<ArrayRef> {
+    let is_loose = |needed: usize| column.get_buffer_memory_size() > 2 * needed + 4_096;
+    let views_bytes = 16 * column.len();
+    match column.data_type() {
+        DataType::Utf8View => {
+            let texts = column.as_string_view();
+            let needed = views_bytes + texts.total_buffer_bytes_used();
+            Ok(if is_loose(needed) { Arc::new(texts.gc()) } else { column.clone() })
+        }
+        DataType::BinaryView => {
+            let values = column.as_binary_view();
+            let needed = views_bytes + values.total_buffer_bytes_used();
+            Ok(if is_loose(needed) { Arc::new(values.gc()) } else { column.clone() })
+        }
+        _ if is_loose(column.to_data().get_slice_memory_size()?) => {
+            let rows = u32::try_from(column.len()).map_err(|_| internal_datafusion_err!("a batch of too many rows"))?;
+            Ok(take(column, &UInt32Array::from_iter_values(0..rows), None)?)
+        }
+        _ => Ok(column.clone()),
     }
 }
 
+/// The number of bytes of all rows of `batch`.
+pub(super) fn value_bytes(batch: &RecordBatch) -> u64 {
+    let mut sum = [0];
+    batch.columns().iter().for_each(|column| add_bytes(column.as_ref(), &|_| 0..column.len(), &mut sum));
+    sum[0]
+}
+
+/// The number of bytes of each row of `batch`.
 pub(super) fn measure_rows(batch: &RecordBatch) -> Vec<u64> {
     let mut widths = vec![0; batch.num_rows()];
-    batch.columns().iter().for_each(|column| add_value_bytes(column.as_ref(), &mut widths));
+    batch.columns().iter().for_each(|column| add_bytes(column.as_ref(), &|row| row..row + 1, &mut widths));
     widths
 }
 
-fn add_value_bytes(array: &dyn Array, widths: &mut [u64]) {
-    widths.iter_mut().for_each(|width| *width += FIXED_BYTES);
+/// The positions of the values that each sum consists of.
+type Positions<'p> = &'p dyn Fn(usize) -> Range<usize>;
+
+/// Adds the bytes of the values of `array` at `positions` to each of `sums`.
+fn add_bytes(array: &dyn Array, positions: Positions<'_>, sums: &mut [u64]) {
+    add_each(positions, sums, |range| FIXED_BYTES.saturating_mul(range.len() as u64));
     match array.data_type() {
-        data_type if data_type.is_string() || data_type.is_binary() => {
-            // The kernel supports all of these types.
-            let lengths = length(array).and_then(|lengths| cast(&lengths, &DataType::UInt64));
-            let lengths = lengths.unwrap_or_else(|_| new_null_array(&DataType::UInt64, array.len()));
-            let lengths = lengths.as_primitive::<UInt64Type>().iter().map(Option::unwrap_or_default);
-            widths.iter_mut().zip(lengths).for_each(|(width, length)| *width += length);
+        DataType::Utf8 => add_spans(array.as_string::<i32>().value_offsets(), positions, sums),
+        DataType::LargeUtf8 => add_spans(array.as_string::<i64>().value_offsets(), positions, sums),
+        DataType::Binary => add_spans(array.as_binary::<i32>().value_offsets(), positions, sums),
+        DataType::LargeBinary => add_spans(array.as_binary::<i64>().value_offsets(), positions, sums),
+        DataType::Utf8View => add_views(array.as_string_view().views(), positions, sums),
+        DataType::BinaryView => add_views(array.as_binary_view().views(), positions, sums),
+        DataType::FixedSizeBinary(bytes) => {
+            let bytes = u64::try_from(*bytes).unwrap_or(0);
+            add_each(positions, sums, |range| bytes.saturating_mul(range.len() as u64));
         }
-        // Each row has its value, which others may have, too.
-        DataType::Dictionary(..) if !array.as_any_dictionary().values().is_empty() => {
-            let dictionary = array.as_any_dictionary();
-            let mut of_values = vec![0; dictionary.values().len()];
-            add_value_bytes(dictionary.values().as_ref(), &mut of_values);
-            for (row, (width, key)) in widths.iter_mut().zip(dictionary.normalized_keys()).enumerate() {
-                if array.is_valid(row) {
-                    *width += of_values[key] - FIXED_BYTES;
-                }
-            }
+        DataType::Dictionary(..) => {
+            downcast_dictionary_array!(array => add_keys(array, positions, sums), _ => {});
         }
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => add_runs(array.as_run::<Int16Type>(), positions, sums),
+            DataType::Int32 => add_runs(array.as_run::<Int32Type>(), positions, sums),
+            _ => add_runs(array.as_run::<Int64Type>(), positions, sums),
+        },
         DataType::Struct(_) => {
-            array.as_struct().columns().iter().for_each(|column| add_value_bytes(column.as_ref(), widths))
+            array.as_struct().columns().iter().for_each(|column| add_bytes(column.as_ref(), positions, sums));
         }
         DataType::List(_) => {
             let list = array.as_list::<i32>();
-            add_items(list.values().as_ref(), list.value_offsets(), widths);
+            add_items(list.values().as_ref(), list.value_offsets(), positions, sums);
         }
         DataType::LargeList(_) => {
             let list = array.as_list::<i64>();
-            add_items(list.values().as_ref(), list.value_offsets(), widths);
-        }
-        DataType::FixedSizeList(_, length) => {
-            let offsets: Vec<i32> =
-                (0..).step_by(usize::try_from(*length).unwrap_or(1).max(1)).take(array.len() + 1).collect();
-            add_items(array.as_fixed_size_list().values().as_ref(), &offsets, widths);
+            add_items(list.values().as_ref(), list.value_offsets(), positions, sums);
         }
         DataType::Map(..) => {
             let map = array.as_map();
-            add_items(map.entries(), map.value_offsets(), widths);
+            add_items(map.entries(), map.value_offsets(), positions, sums);
+        }
+        DataType::FixedSizeList(_, length) => {
+            let length = usize::try_from(*length).unwrap_or(0);
+            let items = |sum: usize| {
+                let range = positions(sum);
+                range.start * length..range.end * length
+            };
+            add_bytes(array.as_fixed_size_list().values().as_ref(), &items, sums);
+        }
+        DataType::ListView(_) => add_list_views(array.as_list_view::<i32>(), positions, sums),
+        DataType::LargeListView(_) => add_list_views(array.as_list_view::<i64>(), positions, sums),
+        DataType::Union(..) => {
+            let union = array.as_union();
+            add_each(positions, sums, |range| saturating_sum(range.map(|row| union_value_bytes(union, row))));
         }
         _ => {}
     }
 }
 
-/// Adds the bytes of the `items` of each row. `offsets` delimit the rows.
-fn add_items<O: OffsetSizeTrait>(items: &dyn Array, offsets: &[O], widths: &mut [u64]) {
-    // The array may have items of other rows before and after.
-    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return };
-    let items = items.slice(first.as_usize(), last.as_usize() - first.as_usize());
-    let mut of_items = vec![0; items.len()];
-    add_value_bytes(items.as_ref(), &mut of_items);
-    for (width, [start, end]) in widths.iter_mut().zip(offsets.array_windows()) {
-        let range = start.as_usize() - first.as_usize()..end.as_usize() - first.as_usize();
-        *width += of_items[range].iter().sum::<u64>();
+fn add_each(positions: Positions<'_>, sums: &mut [u64], bytes: impl Fn(Range<usize>) -> u64) {
+    for (index, sum) in sums.iter_mut().enumerate() {
+        *sum = sum.saturating_add(bytes(positions(index)));
     }
+}
+
+fn saturating_sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
+}
+
+fn add_spans<O: OffsetSizeTrait>(offsets: &[O], positions: Positions<'_>, sums: &mut [u64]) {
+    add_each(positions, sums, |range| (offsets[range.end].as_usize() - offsets[range.start].as_usize()) as u64);
+}
+
+fn add_views(views: &[u128], positions: Positions<'_>, sums: &mut [u64]) {
+    // The lowest 32 bits of a view are its length.
+    add_each(positions, sums, |range| views[range].iter().map(|view| u64::from(*view as u32)).sum());
+}
+
+fn add_items<O: OffsetSizeTrait>(items: &dyn Array, offsets: &[O], positions: Positions<'_>, sums: &mut [u64]) {
+    let of_rows = |sum: usize| {
+        let range = positions(sum);
+        offsets[range.start].as_usize()..offsets[range.end].as_usize()
+    };
+    add_bytes(items, &of_rows, sums);
+}
+
+fn add_keys<K: ArrowDictionaryKeyType>(array: &DictionaryArray<K>, positions: Positions<'_>, sums: &mut [u64]) {
+    let (keys, values) = (array.keys(), array.values());
+    // A few rows of a batch have all values of its dictionary.
+    let is_costly = values.data_type().is_nested() || values.as_any_dictionary_opt().is_some();
+    let is_table = is_costly || values.len() <= count_positions(positions, sums.len());
+    let of_values = if is_table { each_value_bytes(values) } else { Vec::new() };
+    let of_key = |row: usize| {
+        let key = keys.value(row).as_usize();
+        let bytes = of_values.get(key).copied().unwrap_or_else(|| one_value_bytes(values, key));
+        bytes.saturating_sub(FIXED_BYTES)
+    };
+    add_each(positions, sums, |range| saturating_sum(range.filter(|row| keys.is_valid(*row)).map(of_key)));
+}
+
+fn add_runs<R: RunEndIndexType>(runs: &RunArray<R>, positions: Positions<'_>, sums: &mut [u64]) {
+    let (ends, offset, values) = (runs.run_ends().values(), runs.run_ends().offset(), runs.values());
+    let is_table = ends.len() <= count_positions(positions, sums.len());
+    let of_values = if is_table { each_value_bytes(values) } else { Vec::new() };
+    let of_run = |run: usize| {
+        let bytes = of_values.get(run).copied().unwrap_or_else(|| one_value_bytes(values, run));
+        bytes.saturating_sub(FIXED_BYTES)
+    };
+    // The bytes of all rows before each run: rows of several sums are measured once.
+    let (mut before, mut all, mut start) = (Vec::new(), 0_u64, 0);
+    for (run, end) in ends.iter().enumerate().filter(|_| is_table) {
+        before.push((start, all));
+        all = all.saturating_add(of_run(run).saturating_mul(end.as_usize().saturating_sub(start) as u64));
+        start = end.as_usize();
+    }
+    let bytes_before = |row: usize| match ends.partition_point(|end| end.as_usize() <= row) {
+        run if run < before.len() => {
+            let (start, bytes) = before[run];
+            bytes.saturating_add(of_run(run).saturating_mul((row - start) as u64))
+        }
+        _ => all,
+    };
+    let bytes_between = |mut row: usize, end: usize| {
+        let (mut bytes, mut run) = (0_u64, ends.partition_point(|end| end.as_usize() <= row));
+        while row < end && run < ends.len() {
+            let run_end = ends[run].as_usize().min(end);
+            bytes = bytes.saturating_add(of_run(run).saturating_mul((run_end - row) as u64));
+            (row, run) = (run_end, run + 1);
+        }
+        bytes
+    };
+    add_each(positions, sums, |range| {
+        let (start, end) = (range.start + offset, range.end + offset);
+        match is_table {
+            true => bytes_before(end).saturating_sub(bytes_before(start)),
+            false => bytes_between(start, end),
+        }
+    });
+}
+
+fn add_list_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>, positions: Positions<'_>, sums: &mut [u64]) {
+    let used = used_positions(positions, sums.len());
+    let items = |row: usize| {
+        let start = list.offsets()[used.start + row].as_usize();
+        start..start + list.sizes()[used.start + row].as_usize()
+    };
+    let mut of_rows = vec![0; used.len()];
+    add_shared(list.values(), &items, &mut of_rows);
+    let row = |row: usize| of_rows.get(row - used.start).copied().unwrap_or(0);
+    add_each(positions, sums, |range| saturating_sum(range.map(row)));
+}
+
+/// As [`add_bytes`], where several sums may have the same values: each value is measured once.
+fn add_shared(array: &ArrayRef, positions: Positions<'_>, sums: &mut [u64]) {
+    if is_measured_at_once(array.data_type()) {
+        return add_bytes(array.as_ref(), positions, sums);
+    }
+    let used = used_positions(positions, sums.len());
+    let mut before = vec![0; used.len() + 1];
+    add_bytes(array.as_ref(), &|value| used.start + value..used.start + value + 1, &mut before[1..]);
+    let mut all = 0_u64;
+    for bytes in &mut before {
+        all = all.saturating_add(*bytes);
+        *bytes = all;
+    }
+    add_each(positions, sums, |range| match range.is_empty() {
+        true => 0,
+        false => before[range.end - used.start].saturating_sub(before[range.start - used.start]),
+    });
+}
+
+/// The range that contains all of `positions` that are not empty.
+fn used_positions(positions: Positions<'_>, sums: usize) -> Range<usize> {
+    let used = (0..sums).map(positions).filter(|range| !range.is_empty());
+    used.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)).unwrap_or(0..0)
+}
+
+/// How many values there are at all of `positions`.
+fn count_positions(positions: Positions<'_>, sums: usize) -> usize {
+    (0..sums).map(|sum| positions(sum).len()).fold(0, usize::saturating_add)
+}
+
+/// Whether many values of a type are measured as fast as one, without memory for each of them.
+fn is_measured_at_once(data_type: &DataType) -> bool {
+    use DataType::{
+        BinaryView, Dictionary, FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct, Union, Utf8View,
+    };
+    match data_type {
+        Utf8View | BinaryView | Dictionary(..) | ListView(_) | LargeListView(_) | Union(..) => false,
+        FixedSizeList(_, 0) => true,
+        List(item) | LargeList(item) | FixedSizeList(item, _) | Map(item, _) => is_measured_at_once(item.data_type()),
+        Struct(members) => members.iter().all(|member| is_measured_at_once(member.data_type())),
+        _ => true,
+    }
+}
+
+fn each_value_bytes(values: &ArrayRef) -> Vec<u64> {
+    let mut widths = vec![0; values.len()];
+    add_bytes(values.as_ref(), &|value| value..value + 1, &mut widths);
+    widths
+}
+
+fn one_value_bytes(values: &ArrayRef, position: usize) -> u64 {
+    let mut sum = [0];
+    add_bytes(values.as_ref(), &|_| position..position + 1, &mut sum);
+    sum[0]
+}
+
+fn union_value_bytes(union: &UnionArray, row: usize) -> u64 {
+    one_value_bytes(union.child(union.type_id(row)), union.value_offset(row))
 }
 
 /// Maximum number of bytes of a batch with repeated rows.
 const BATCH_BYTES_MAX: usize = 64 << 20;
 /// Maximum number of bytes of a row that is alone in its batch.
 const ROW_BYTES_MAX: usize = 256 << 20;
+/// Maximum number of bytes of a batch of a scan, and of rows that an operator collects for one batch.
+pub(crate) const COLLECTED_BYTES_MAX: usize = 16 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("rows of {bytes} bytes are too wide")]
 pub(super) struct RowsTooWide {
     pub(super) bytes: usize,
+    /// What a batch of such rows may have.
+    batch_bytes_max: usize,
 }
 
 impl RowsTooWide {
     /// A batch size that fits, at most half of `before`.
     pub(super) fn batch_rows(self, before: usize) -> usize {
-        (BATCH_BYTES_MAX / self.bytes.max(1)).min(before / 2).max(1)
+        (self.batch_bytes_max / self.bytes.max(1)).min(before / 2).max(1)
     }
 }
 
@@ -141,13 +332,12 @@ impl RepeatedRows {
     pub(super) fn check_batch(self, batch: &RecordBatch) -> Option<RowsTooWide> {
         let row_bytes_max = if self.batch_rows > 1 { BATCH_BYTES_MAX / self.batch_rows } else { ROW_BYTES_MAX };
         let elements = if self.is_unnested { longest_list(batch) } else { 1 };
-        let all = if has_dictionaries(batch) { usize::MAX } else { batch_bytes(batch) };
-        if all.saturating_mul(elements) <= row_bytes_max {
+        let as_copied = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(elements);
+        if as_copied(value_bytes(batch)) <= row_bytes_max {
             return None;
         }
-        let row = measure_rows(batch).into_iter().max().unwrap_or(0);
-        let bytes = usize::try_from(row).unwrap_or(usize::MAX).min(all).saturating_mul(elements);
-        (bytes > row_bytes_max).then_some(RowsTooWide { bytes })
+        let bytes = as_copied(measure_rows(batch).into_iter().max().unwrap_or(0));
+        (bytes > row_bytes_max).then_some(RowsTooWide { bytes, batch_bytes_max: BATCH_BYTES_MAX })
     }
 }
 
@@ -165,12 +355,42 @@ fn longest_list_in(column: &dyn Array) -> usize {
     }
 }
 
+/// Counts the rows that an operator collects until they make a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CollectedRows {
+    batch_rows: usize,
+    rows: usize,
+    bytes: usize,
+}
+
+impl CollectedRows {
+    pub(super) fn new(batch_rows: usize) -> Self {
+        Self { batch_rows, rows: 0, bytes: 0 }
+    }
+
+    /// Adds the rows of `batch`. Returns the bytes of the collected rows and of one of them if they are too wide for the
+    /// batch size.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Option<(usize, RowsTooWide)> {
+        if self.batch_rows <= 1 {
+            return None;
+        }
+        self.rows += batch.num_rows();
+        self.bytes = self.bytes.saturating_add(usize::try_from(value_bytes(batch)).unwrap_or(usize::MAX));
+        let (rows, bytes) = (self.rows.max(1), self.bytes);
+        if rows >= self.batch_rows {
+            (self.rows, self.bytes) = (0, 0);
+        }
+        // Half as many fit, also if the next rows are somewhat wider.
+        let too_wide = RowsTooWide { bytes: bytes / rows, batch_bytes_max: COLLECTED_BYTES_MAX / 2 };
+        (bytes > COLLECTED_BYTES_MAX).then_some((bytes, too_wide))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use datafusion::arrow::array::{
-        ArrayRef, DictionaryArray, Int64Array, ListArray, ListBuilder, StringArray, StringBuilder, StructArray,
+        FixedSizeListArray, Int32Array, Int64Array, ListArray, ListBuilder, ListViewArray, StringArray, StringBuilder,
+        StringViewArray, StructArray,
     };
     use datafusion::arrow::buffer::OffsetBuffer;
     use datafusion::arrow::datatypes::{Field, Int8Type};
@@ -204,11 +424,66 @@ mod tests {
         let batch = RecordBatch::try_from_iter_with_nullable([("d", dictionary, true), ("e", empty, true)]).unwrap();
         assert_eq!(measure_rows(&batch), [1_016, 16, 18, 1_016]);
         assert_eq!(measure_rows(&batch.slice(2, 2)), [18, 1_016]);
-        assert!(has_dictionaries(&batch));
         let parts: Vec<usize> = cut_rows(&batch, 1_100).iter().map(RecordBatch::num_rows).collect();
         assert_eq!(parts, [3, 1]);
         let parts: Vec<usize> = cut_rows(&batch, 10).iter().map(RecordBatch::num_rows).collect();
         assert_eq!(parts, [1, 1, 1, 1]);
+    }
+
+    /// A batch of one column, whose parts are measured as the whole.
+    fn measured(column: ArrayRef) -> Vec<u64> {
+        let batch = RecordBatch::try_from_iter_with_nullable([("c", column, true)]).unwrap();
+        let widths = measure_rows(&batch);
+        for start in 0..widths.len() {
+            for end in start..=widths.len() {
+                let part = batch.slice(start, end - start);
+                assert_eq!(measure_rows(&part), widths[start..end], "{start}..{end}");
+                assert_eq!(value_bytes(&part), widths[start..end].iter().sum::<u64>(), "{start}..{end}");
+            }
+        }
+        widths
+    }
+
+    #[test]
+    fn shared_values_count_for_each_row() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("ab"), Some("cde"), None, Some("f")]));
+        let ends = Int32Array::from(vec![1, 3, 5, 6]);
+        let runs: ArrayRef = Arc::new(RunArray::<Int32Type>::try_new(&ends, &texts).unwrap());
+        assert_eq!(measured(runs.clone()), [10, 11, 11, 8, 8, 9]);
+        let views: ArrayRef = Arc::new(StringViewArray::from(vec![Some("ab"), Some("cde"), None, Some("f")]));
+        for items in [texts, views] {
+            let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+            let (offsets, sizes) = (vec![0_i32, 0, 1, 4, 3], vec![2_i32, 2, 2, 0, 1]);
+            let lists = ListViewArray::new(field, offsets.into(), sizes.into(), items, None);
+            assert_eq!(measured(Arc::new(lists)), [29, 29, 27, 8, 17]);
+        }
+        let field = Arc::new(Field::new_list_field(runs.data_type().clone(), true));
+        assert_eq!(measured(Arc::new(FixedSizeListArray::new(field, 2, runs, None))), [29, 27, 25]);
+    }
+
+    #[test]
+    fn few_rows_of_a_large_dictionary_have_their_values_only() {
+        let texts: Vec<String> = (0..100).map(|length| "x".repeat(length)).collect();
+        let texts = texts.iter().map(String::as_str);
+        let rows: ArrayRef = Arc::new(texts.collect::<DictionaryArray<Int8Type>>());
+        assert_eq!(measured(rows), (8..108).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn collected_rows_are_too_wide_together() {
+        let batch = |bytes: usize, rows: usize| {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(bytes - 8); rows]));
+            RecordBatch::try_from_iter([("t", texts)]).unwrap()
+        };
+        let (narrow, mut rows) = (batch(16_000, 500), CollectedRows::new(1_000));
+        for _ in 0..6 {
+            assert_eq!(rows.add(&narrow), None, "8 MB in half a batch");
+        }
+        assert_eq!(rows.add(&batch(32_000, 400)), None);
+        let (bytes, too_wide) = rows.add(&batch(32_000, 400)).unwrap();
+        assert_eq!((bytes, too_wide.bytes, too_wide.batch_rows(1_000)), (25_600_000, 32_000, 262));
+        let mut rows = CollectedRows::new(1);
+        assert_eq!(rows.add(&batch(COLLECTED_BYTES_MAX + 1, 1)), None, "a row alone is not collected");
     }
 
     fn excess(batch: &RecordBatch, batch_rows: usize, is_unnested: bool) -> Option<usize> {
@@ -225,9 +500,10 @@ mod tests {
         assert_eq!(excess(&batch, 63, false), None);
         assert_eq!(excess(&batch, 64, false), Some(bytes));
         assert_eq!(excess(&batch, 1, false), None);
-        assert_eq!(RowsTooWide { bytes }.batch_rows(8_192), 63);
-        assert_eq!(RowsTooWide { bytes }.batch_rows(100), 50, "at most half, so that it comes to an end");
-        assert_eq!(RowsTooWide { bytes: usize::MAX }.batch_rows(8_192), 1);
+        let too_wide = RowsTooWide { bytes, batch_bytes_max: BATCH_BYTES_MAX };
+        assert_eq!(too_wide.batch_rows(8_192), 63);
+        assert_eq!(too_wide.batch_rows(100), 50, "at most half, so that it comes to an end");
+        assert_eq!(RowsTooWide { bytes: usize::MAX, ..too_wide }.batch_rows(8_192), 1);
     }
 
     #[test]

@@ -48,6 +48,7 @@ use tidegate_query::{
 use tidegate_sql::Comparator;
 
 use super::files::{FileTable, FileTablesSnapshot};
+use super::plan::bound_batches;
 use super::row_bytes::measure_rows;
 
 /// A principal, and the policies that may restrict it.
@@ -369,7 +370,7 @@ impl SecurityBarrierExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Ok(Self { table: table.into(), inner, schema, properties: Arc::new(properties) })
+        Ok(Self { table: table.into(), inner: bound_batches(inner)?, schema, properties: Arc::new(properties) })
     }
 }
 

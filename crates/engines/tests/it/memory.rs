@@ -306,3 +306,22 @@ async fn values_of_dictionaries_in_files_are_sent_in_short_batches() {
         assert_eq!(node.columns(table).await.unwrap(), "id bigint, d text");
     }
 }
+
+#[tokio::test]
+async fn a_filter_collects_as_many_wide_rows_as_make_a_batch() {
+    let folder = Folder::new();
+    let text = "x".repeat(1 << 20);
+    let lines = (0..150).map(|id| format!("{id},{text}\n"));
+    folder.write("t.csv", std::iter::once("id,v\n".to_owned()).chain(lines).collect::<String>());
+    let node = folder.database();
+    let before = anonymous_bytes();
+    let (_job, mut answer) = node.start("SELECT v FROM t WHERE id >= 0").await;
+    let (mut count, mut most) = (0, 0);
+    while let Some(batch) = with_timeout("a batch", answer.batches.next()).await {
+        count += batch.unwrap().num_rows();
+        most = most.max(anonymous_bytes());
+    }
+    let grown = most.saturating_sub(before);
+    assert_eq!(count, 150);
+    assert!(grown < 120 << 20, "{} MiB", grown >> 20);
+}

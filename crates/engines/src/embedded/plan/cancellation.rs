@@ -5,6 +5,7 @@
 //! well: each batch and each evaluation first checks for cancellation. This is DataFusion's issue 19358; see
 //! `docs/decisions/upstream`.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -23,6 +24,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder, SortMergeJoinExec,
 };
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::UnnestExec;
@@ -31,16 +33,17 @@ use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, PlanProperties, Rep
 use futures::StreamExt;
 use tidegate_query::batch_bytes;
 
+use super::batch_bounds::distributes_in_turns;
 use super::windows::{WindowMemory, WindowRows};
 use crate::embedded::query_cancellation::QueryCancellation;
-use crate::embedded::row_bytes::RepeatedRows;
+use crate::embedded::row_bytes::{COLLECTED_BYTES_MAX, CollectedRows, RepeatedRows, RowsTooWide, compact, cut_rows};
 
 /// Rows that an aggregate with grouping sets groups at once: each row of its input counts once for each set. It takes memory
 /// for the groups of a batch before it asks for it, and cannot be interrupted.
 const GROUPED_ROWS_MAX: usize = 131_072;
 
-/// Wraps operators of `plan`, so that it stops with its next batch after cancellation, and when a repeated row is too
-/// wide for batches of `batch_rows`.
+/// Wraps operators of `plan`, so that it stops with its next batch after cancellation, and when rows that are repeated or
+/// collected are too wide for batches of `batch_rows`. The batches of scans are cut where they have many bytes.
 pub(crate) fn add_cancellation(
     plan: Arc<dyn ExecutionPlan>,
     query_cancellation: &QueryCancellation,
@@ -49,7 +52,7 @@ pub(crate) fn add_cancellation(
     plan.transform_up(|node| {
         let node = wrap_join_filter(node, query_cancellation)?;
         if node.children().is_empty() {
-            return Ok(Transformed::yes(wrap_operator(node, BatchCheck::CancellationOnly, query_cancellation)));
+            return Ok(Transformed::yes(wrap_operator(node, BatchCheck::Scanned, query_cancellation)));
         }
         let (below, above) = batch_checks(&node, batch_rows);
         if below.is_none() && above.is_none() {
@@ -96,6 +99,10 @@ fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<Bat
         let rows = (GROUPED_ROWS_MAX / groups.groups().len().max(1)).max(1);
         return (groups.has_grouping_set().then_some(BatchCheck::BelowGroupingSets { rows }), None);
     }
+    let collected = BatchCheck::Collected(CollectedRows::new(batch_rows));
+    if node.is::<RepartitionExec>() {
+        return ((!distributes_in_turns(node)).then_some(collected), None);
+    }
     let is_unnested = node.is::<UnnestExec>();
     let repeated = BatchCheck::Repeated(RepeatedRows { batch_rows, is_unnested });
     if node.is::<ScalarSubqueryExec>() {
@@ -109,10 +116,11 @@ fn batch_checks(node: &Arc<dyn ExecutionPlan>, batch_rows: usize) -> (Option<Bat
     if !joins {
         return (None, None);
     }
-    // A semi, anti or mark join emits each row at most once.
-    ((!emits_each_row_once(node)).then_some(repeated), Some(BatchCheck::CancellationOnly))
+    let below = if emits_each_row_once(node) { collected } else { repeated };
+    (Some(below), Some(BatchCheck::CancellationOnly))
 }
 
+/// Whether `node` is a semi, anti or mark join, which emits each row at most once.
 fn emits_each_row_once(node: &Arc<dyn ExecutionPlan>) -> bool {
     use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
     let of_hash = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
@@ -149,6 +157,10 @@ fn cancellable_filter(filter: &JoinFilter, query_cancellation: &QueryCancellatio
 #[derive(Debug, Clone)]
 enum BatchCheck {
     CancellationOnly,
+    /// The batches come from a scan: many of their rows may share a few bytes.
+    Scanned,
+    /// The batches go to an operator that collects their rows.
+    Collected(CollectedRows),
     /// The batches go to an aggregate with grouping sets, which takes so many rows at once.
     BelowGroupingSets {
         rows: usize,
@@ -212,6 +224,7 @@ impl ExecutionPlan for CancellationExec {
             account,
             reservation,
             remaining: None,
+            parts: VecDeque::new(),
         };
         let batches = futures::stream::poll_fn(move |context| batches.poll_next(context));
         // Parts of one batch come from here, and not from the input.
@@ -227,11 +240,16 @@ struct CancellableBatches {
     reservation: MemoryReservation,
     /// The rest of a batch that is longer than the batch size of the plan.
     remaining: Option<RecordBatch>,
+    /// The other parts of a batch of a scan that has many bytes.
+    parts: VecDeque<RecordBatch>,
 }
 
 impl CancellableBatches {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         self.cancellation.check_cancelled()?;
+        if let Some(part) = self.parts.pop_front() {
+            return Poll::Ready(Some(compact(&part)));
+        }
         let polled = self.poll_input(context);
         polled.map(|batch| batch.map(|batch| self.check_batch(batch?)))
     }
@@ -247,8 +265,23 @@ impl CancellableBatches {
     }
 
     fn check_batch(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        match &self.batch_check {
+        match &mut self.batch_check {
             BatchCheck::CancellationOnly => Ok(batch),
+            BatchCheck::Scanned => {
+                let mut parts = VecDeque::from(cut_rows(&batch, COLLECTED_BYTES_MAX as u64));
+                match parts.pop_front() {
+                    Some(first) if !parts.is_empty() => {
+                        self.parts = parts;
+                        compact(&first)
+                    }
+                    _ => Ok(batch),
+                }
+            }
+            BatchCheck::Collected(rows) => {
+                let too_many = rows.add(&batch);
+                self.check_collected(too_many)?;
+                Ok(batch)
+            }
             BatchCheck::BelowGroupingSets { rows } => {
                 let rows = *rows;
                 Ok(self.take_first_rows(batch, rows))
@@ -260,7 +293,7 @@ impl CancellableBatches {
             }
             BatchCheck::BelowWindow { rows, is_streaming } => {
                 rows.add(batch.num_rows());
-                if !is_streaming {
+                if !*is_streaming {
                     self.reservation.try_grow(batch_bytes(&batch))?;
                 }
                 Ok(batch)
@@ -285,6 +318,15 @@ impl CancellableBatches {
             }
         }
         Err(DataFusionError::External(Box::new(too_wide)))
+    }
+
+    /// As [`Self::check_row_width`], for the bytes of collected rows and the width of one of them.
+    fn check_collected(&mut self, too_many: Option<(usize, RowsTooWide)>) -> Result<()> {
+        let Some((bytes, too_wide)) = too_many else { return Ok(()) };
+        if !self.cancellation.has_sent_rows() {
+            return Err(DataFusionError::External(Box::new(too_wide)));
+        }
+        self.reservation.try_resize(bytes.max(self.reservation.size()))
     }
 
     fn take_first_rows(&mut self, batch: RecordBatch, rows: usize) -> RecordBatch {

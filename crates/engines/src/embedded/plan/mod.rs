@@ -4,6 +4,7 @@
 //! query pauses: the channel is full and the operators wait. If the reader is dropped, the job is cancelled or the
 //! engine shuts down, the stream is dropped, and with it every task that DataFusion started for it.
 
+mod batch_bounds;
 mod cancellation;
 mod errors;
 mod function_costs;
@@ -30,6 +31,7 @@ use datafusion::config::ConfigNonZeroUsize;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
@@ -54,6 +56,7 @@ use super::scan::{find_cause, is_retryable};
 
 pub use session::{EngineFunction, FunctionKind};
 
+pub(crate) use batch_bounds::bound_batches;
 pub(crate) use errors::{advise_catalog, to_core_error};
 pub(crate) use scope::{CATALOG, SnapshotTables, StatementScope, SystemCatalogs};
 pub(crate) use session::{SessionFactory, StatementSession, with_cancellation};
@@ -124,8 +127,7 @@ pub(crate) async fn build_plan(
     let failed = |error: DataFusionError| to_core_error(&error, &database);
     let load_share = session.engine().query_load().add(query_cancellation.reader());
     session::configure_session(&mut session, &logical, load_share).map_err(failed)?;
-    let sorted = union_constants::hide_union_constants(&logical).map_err(failed)?;
-    let physical = session.query_planner().create_physical_plan(&sorted, &*session).await.map_err(failed)?;
+    let physical = create_physical_plan(&logical, &session).await.map_err(failed)?;
     let explained = ExplainedPlan { physical: physical.clone(), member_queries: scope.member_queries(&physical) };
     Ok(EmbeddedPlan {
         schema: tidegate_pgsql::output_schema(&physical.schema()),
@@ -142,6 +144,14 @@ pub(crate) async fn build_plan(
         session,
         database,
     })
+}
+
+async fn create_physical_plan(
+    logical: &LogicalPlan,
+    session: &StatementSession,
+) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+    let logical = union_constants::hide_union_constants(logical)?;
+    session.query_planner().create_physical_plan(&logical, &**session).await
 }
 
 /// The columns of the result of `statement`, without a physical plan. Runs on a worker pool.
@@ -255,6 +265,7 @@ fn prepare_execution(
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     let plan = session::replace_large_top_k(physical, load_share)?;
     let plan = spilling_sort::bound_sorts(plan, session.engine().sort_share())?;
+    let plan = bound_batches(plan)?;
     cancellation::add_cancellation(plan, query_cancellation, session.config().batch_size())
 }
 
@@ -282,7 +293,7 @@ impl EmbeddedPlan {
 
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
         self.session.config_mut().options_mut().execution.batch_size = ConfigNonZeroUsize::try_new(rows)?;
-        let physical = self.session.query_planner().create_physical_plan(&self.logical, &*self.session).await?;
+        let physical = create_physical_plan(&self.logical, &self.session).await?;
         self.physical = prepare_execution(physical, &self.session, &self.cancellation, self.load_share)?;
         Ok(())
     }
@@ -403,12 +414,17 @@ async fn run_once(
             let _ = begun.send(plan.schema.clone());
         }
     };
-    let mut stream = execute_stream(plan.physical.clone(), plan.session.task_context())?;
+    let context = plan.session.task_context();
+    let long_row = MemoryConsumer::new("a row of the answer").register(context.memory_pool());
+    let mut stream = execute_stream(plan.physical.clone(), context)?;
     while let Some(batch) = stream.next().await {
         if !plan.cancellation.has_sent_rows() {
             report_spills(plan);
         }
         for piece in split_batch(&with_output_schema(plan, &batch?)?) {
+            // A row cannot be split. The values of a list may have had less memory, if many of them share it.
+            let bytes = batch_bytes(&piece);
+            long_row.try_resize(if piece.num_rows() == 1 && bytes > PIECE_BYTES_MAX { bytes } else { 0 })?;
             begin();
             let reader = plan.cancellation.reader();
             reader.begin();

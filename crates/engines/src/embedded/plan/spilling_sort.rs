@@ -16,8 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::{fmt, mem};
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use datafusion::arrow::compute::take;
+use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
@@ -35,6 +34,7 @@ use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
 use crate::embedded::memory::{PlanSorts, QueryMemoryPool, SortShare};
+use crate::embedded::row_bytes::compact;
 
 /// A sort of at most this size does not reserve memory in advance.
 const SMALL_SORT_BYTES: usize = 1 << 20;
@@ -273,35 +273,6 @@ fn key_bytes(expr: &LexOrdering, batch: &RecordBatch) -> Result<usize> {
         };
     }
     Ok(bytes)
-}
-
-/// Copies columns that refer to much more memory than their rows need.
-fn compact(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(compact_column).collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
-}
-
-fn compact_column(column: &ArrayRef) -> Result<ArrayRef> {
-    let is_loose = |needed: usize| column.get_buffer_memory_size() > 2 * needed + 4_096;
-    let views_bytes = 16 * column.len();
-    match column.data_type() {
-        DataType::Utf8View => {
-            let texts = column.as_string_view();
-            let needed = views_bytes + texts.total_buffer_bytes_used();
-            Ok(if is_loose(needed) { Arc::new(texts.gc()) } else { column.clone() })
-        }
-        DataType::BinaryView => {
-            let values = column.as_binary_view();
-            let needed = views_bytes + values.total_buffer_bytes_used();
-            Ok(if is_loose(needed) { Arc::new(values.gc()) } else { column.clone() })
-        }
-        _ if is_loose(column.to_data().get_slice_memory_size()?) => {
-            let rows = u32::try_from(column.len()).map_err(|_| internal_datafusion_err!("a batch of too many rows"))?;
-            Ok(take(column, &UInt32Array::from_iter_values(0..rows), None)?)
-        }
-        _ => Ok(column.clone()),
-    }
 }
 
 /// Passes on one stream of rows.

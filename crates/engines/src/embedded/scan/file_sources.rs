@@ -35,6 +35,7 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
+use datafusion::logical_expr::ExpressionPlacement;
 use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr};
@@ -440,6 +441,10 @@ impl FileSource for IsolatedParquetSource {
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        // The rows of a batch may share the values of a dictionary. Expressions are computed when it has been cut.
+        if projection.iter().any(|column| column.expr.placement() == ExpressionPlacement::KeepInPlace) {
+            return Ok(None);
+        }
         Ok(self.0.try_pushdown_projection(projection)?.map(isolated))
     }
 }
