@@ -4,7 +4,12 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use arrow::array::{
+    Array as _, ArrayRef, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray, Float64Array, Int16Array,
+    Int32Array, Int64Array, ListArray, ListViewArray, RecordBatch, RunArray, StringArray, StructArray, new_empty_array,
+};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, Int8Type, Int16Type, Int32Type};
 
 use crate::support::{Folder, lines, numbers, write_arrow, write_parquet};
 
@@ -98,6 +103,67 @@ async fn parquet_and_arrow_files_are_tables_and_tell_their_rows() {
         assert_eq!(node.columns(table).await.unwrap(), "id bigint, name text", "{table}");
     }
     assert!(node.tables().await.contains("parquet: 1000 rows"));
+}
+
+/// Six rows, whose values are encoded or have no bytes.
+fn encoded_rows() -> RecordBatch {
+    let item = |data_type: &DataType| Arc::new(Field::new_list_field(data_type.clone(), true));
+    let texts = StringArray::from(vec![Some("a"), None, Some("b")]);
+    let texts = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![2, 3, 6]), &texts).unwrap();
+    let numbers = Int64Array::from(vec![7, 9]);
+    let numbers = RunArray::<Int16Type>::try_new(&Int16Array::from(vec![4, 6]), &numbers).unwrap();
+    let (offsets, sizes) = (vec![0_i32, 0, 1, 2, 0, 0], vec![2_i32, 2, 1, 0, 3, 1]);
+    let items: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let nulls = NullBuffer::from(vec![true, true, true, true, true, false]);
+    let lists = ListViewArray::new(item(&DataType::Int32), offsets.into(), sizes.into(), items, Some(nulls));
+    let words = [Some("x"), Some("y"), None, Some("x"), Some("y"), Some("x")];
+    let words: ArrayRef = Arc::new(words.into_iter().collect::<DictionaryArray<Int8Type>>());
+    let offsets = OffsetBuffer::from_lengths([2, 0, 1, 1, 1, 1]);
+    let word_lists = ListArray::new(item(words.data_type()), offsets, words.clone(), None);
+    let word = Arc::new(Field::new("w", words.data_type().clone(), true));
+    let structs = StructArray::from(vec![(word, words)]);
+    let no_bytes = FixedSizeBinaryArray::try_new_with_len(0, Buffer::from_vec(Vec::<u8>::new()), None, 6).unwrap();
+    let no_items = new_empty_array(&DataType::Int32);
+    let no_items = FixedSizeListArray::try_new_with_length(item(&DataType::Int32), 0, no_items, None, 6).unwrap();
+    let columns: [(&str, ArrayRef); 8] = [
+        ("id", Arc::new(Int64Array::from_iter_values(0..6))),
+        ("t", Arc::new(texts)),
+        ("n", Arc::new(numbers)),
+        ("l", Arc::new(lists)),
+        ("words", Arc::new(word_lists)),
+        ("s", Arc::new(structs)),
+        ("no_bytes", Arc::new(no_bytes)),
+        ("no_items", Arc::new(no_items)),
+    ];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
+}
+
+#[tokio::test]
+async fn encoded_columns_of_arrow_files_have_the_types_of_their_values() {
+    let folder = Folder::new();
+    write_arrow(&folder.join("file.arrow"), &encoded_rows(), false);
+    write_arrow(&folder.join("stream.arrows"), &encoded_rows(), true);
+    let node = folder.database();
+    for table in ["file", "stream"] {
+        let columns = "id bigint, t text, n bigint, l integer[], words text[], s struct(w text), no_bytes bytea, \
+                       no_items integer[]";
+        assert_eq!(node.columns(table).await.unwrap(), columns);
+        for (sql, answer) in [
+            ("SELECT max(t), min(t), count(t), max(n), sum(n) FROM", "b|a|5|9|46"),
+            ("SELECT t, n FROM", "a|7\na|7\nnull|7\nb|7\nb|9\nb|9"),
+            ("SELECT t, count(*) FROM {} GROUP BY t ORDER BY t", "a|2\nb|3\nnull|1"),
+            ("SELECT l FROM", "[1, 2]\n[1, 2]\n[2]\n[]\n[1, 2, 3]\nnull"),
+            ("SELECT l, count(*) FROM {} WHERE id < 3 GROUP BY l ORDER BY count(*)", "[2]|1\n[1, 2]|2"),
+            ("SELECT words FROM", "[x, y]\n[]\n[null]\n[x]\n[y]\n[x]"),
+            ("SELECT s['w'], count(*) FROM {} GROUP BY s['w'] ORDER BY s['w']", "x|3\ny|2\nnull|1"),
+            ("SELECT no_bytes, count(*) FROM {} WHERE id > 1 GROUP BY no_bytes", "|4"),
+            ("SELECT no_bytes FROM {} WHERE id > 3 ORDER BY no_bytes, id DESC", "\n"),
+            ("SELECT no_items, count(*) FROM {} WHERE id > 1 GROUP BY no_items", "[]|4"),
+        ] {
+            let sql = if sql.contains("{}") { sql.replace("{}", table) } else { format!("{sql} {table}") };
+            assert_eq!(node.rows(&sql).await, answer, "{sql}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ pub(crate) use logical_types::{UUID_BYTES, WIDE_BYTES, arrow_table_schema, is_re
 pub(crate) use names::column_names;
 pub(crate) use number_format::{NumberEvidence, is_null_marker};
 pub(crate) use path_sandbox::{CHANGED_WHILE_READ, FileVersion, STORE_ERROR_PREFIX, io_error_reason};
-pub(crate) use probe::{ContentFormat, READER_PANICKED, catch_reader_panic, strip_error_kind, without_dictionaries};
+pub(crate) use probe::{ContentFormat, READER_PANICKED, catch_reader_panic, strip_error_kind, without_encodings};
 pub(crate) use recorded_tables::DeltaFiles;
 pub(crate) use refresh::FileSnapshots;
 pub(crate) use sheets::{WorkbookSheet, read_workbook};

@@ -335,13 +335,58 @@ fn footer_bytes(file: &File) -> Option<Bytes> {
 fn probe_arrow(file: File) -> Result<FileProfile, String> {
     let reader = IpcReader::open(file, None)?;
     check_names(reader.schema())?;
-    let schema = arrow_table_schema(&without_dictionaries(reader.schema()));
+    let schema = arrow_table_schema(&without_encodings(reader.schema()));
     Ok(FileProfile::new(reader.format(), Arc::new(schema)))
 }
 
-/// `schema`, with views of the values for dictionaries of text and bytes. A few bytes of a dictionary can stand for gigabytes
-/// once its values are written out; views have the same memory, and the size of each row is known.
-pub(crate) fn without_dictionaries(schema: &Schema) -> Schema {
+/// `schema` with the types of the values, however they are encoded. A few bytes of an Arrow file can stand for gigabytes: rows
+/// share the values of dictionaries, runs and views of lists. Most operators have no form for these, or one that copies all
+/// that is shared. Text and bytes are views in columns, which share them too, and whose rows can be measured. A value of zero
+/// bytes is one of variable length, because the library loses the number of rows without bytes.
+pub(crate) fn without_encodings(schema: &Schema) -> Schema {
+    let columns = schema.fields().iter().map(|field| decoded_field(field, true)).collect::<Vec<_>>();
+    Schema::new_with_metadata(columns, schema.metadata().clone())
+}
+
+fn decoded_field(field: &Arc<Field>, is_column: bool) -> Arc<Field> {
+    let data_type = decoded_type(field.data_type(), is_column);
+    if data_type == *field.data_type() {
+        return field.clone();
+    }
+    // Nulls may be among the values of an encoding.
+    let is_encoded = matches!(field.data_type(), DataType::Dictionary(..) | DataType::RunEndEncoded(..));
+    let is_nullable = field.is_nullable() || is_encoded;
+    Arc::new(field.as_ref().clone().with_data_type(data_type).with_nullable(is_nullable))
+}
+
+fn decoded_type(data_type: &DataType, is_column: bool) -> DataType {
+    let member = |field: &Arc<Field>| decoded_field(field, false);
+    match data_type {
+        DataType::Dictionary(_, values) => decoded_values(values, is_column),
+        DataType::RunEndEncoded(_, values) => decoded_values(values.data_type(), is_column),
+        DataType::FixedSizeBinary(0) if is_column => DataType::BinaryView,
+        DataType::FixedSizeBinary(0) => DataType::Binary,
+        DataType::FixedSizeList(item, 0) => DataType::List(member(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(member(item), *length),
+        DataType::List(item) | DataType::ListView(item) => DataType::List(member(item)),
+        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(member(item)),
+        DataType::Map(entries, is_sorted) => DataType::Map(member(entries), *is_sorted),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(member).collect()),
+        other => other.clone(),
+    }
+}
+
+fn decoded_values(values: &DataType, is_column: bool) -> DataType {
+    match values {
+        DataType::Utf8 | DataType::LargeUtf8 if is_column => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary if is_column => DataType::BinaryView,
+        other => decoded_type(other, is_column),
+    }
+}
+
+/// `schema` of a Parquet file, with views of the values for dictionaries of text and bytes. Views have the same memory, and the
+/// size of each row is known.
+fn without_dictionaries(schema: &Schema) -> Schema {
     let views = |field: &Arc<Field>| {
         let DataType::Dictionary(_, values) = field.data_type() else { return field.clone() };
         let data_type = match &**values {

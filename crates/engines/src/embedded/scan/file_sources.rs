@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
@@ -62,9 +62,9 @@ use crate::embedded::files::{
     CHANGED_WHILE_READ, ColumnCorrections, Compression, ContentFormat, CsvDialect, FileSnapshots, FileTable, IpcReader,
     JsonRecords, LogDialect, READER_PANICKED, ReadBudget, STORE_ERROR_PREFIX, TableDeclarations, TextDecoding,
     WorkbookSheet, arrow_table_schema, catch_reader_panic, column_names, from_location, open_records, open_text,
-    read_header, read_workbook, split_compression, strip_error_kind, without_dictionaries,
+    read_header, read_workbook, split_compression, strip_error_kind, without_encodings,
 };
-use crate::embedded::row_bytes::cut_rows;
+use crate::embedded::row_bytes::{compact, cut_rows, value_bytes};
 
 #[derive(Clone)]
 pub(crate) struct ReaderSource {
@@ -250,29 +250,49 @@ impl ReaderSource {
         let location = location.to_owned();
         let failed = move |reason: String| unreadable_error(&location, &reason);
         let reader = IpcReader::open(file, part).map_err(&failed)?;
-        let in_table = |schema: &Schema| arrow_table_schema(&without_dictionaries(schema));
+        let in_table = |schema: &Schema| arrow_table_schema(&without_encodings(schema));
         if !has_same_columns(&in_table(reader.schema()), self.table.schema.file_schema()) {
             return Err(failed("its columns differ from those of the table".to_owned()));
         }
         let selected = reader.schema().project(self.columns())?;
-        let views: SchemaRef = Arc::new(in_table(&selected));
-        let (has_views, batch_rows) = (!has_same_columns(&views, &selected), self.batch_rows.max(1));
+        let schema: SchemaRef = Arc::new(in_table(&selected));
+        let is_converted = !has_same_columns(&schema, &selected);
+        let batch_rows = if is_converted { self.batch_rows.max(1) } else { usize::MAX };
         let batches = reader.select(self.columns().to_vec(), self.decompressed_bytes_max);
-        let pieces = move |batch: Result<RecordBatch, String>| -> BatchIterator<DataFusionError> {
-            let batch = match batch {
-                Ok(batch) if has_views => batch,
-                other => return Box::new(std::iter::once(other.map_err(&failed))),
-            };
-            let (views, starts) = (views.clone(), (0..batch.num_rows()).step_by(batch_rows));
-            Box::new(starts.flat_map(move |start| {
-                let rows = batch.slice(start, batch_rows.min(batch.num_rows() - start));
-                match with_types(&rows, &views) {
-                    Ok(rows) => cut_rows(&rows, BATCH_BYTES_MAX as u64).into_iter().map(Ok).collect::<Vec<_>>(),
-                    Err(error) => vec![Err(DataFusionError::from(error))],
-                }
-            }))
+        let batches = batches.map({
+            let (schema, failed) = (schema.clone(), failed.clone());
+            move |batch| match batch.map_err(&failed)? {
+                batch if is_converted => convert_dictionaries(&batch, &schema),
+                batch => Ok(batch),
+            }
+        });
+        let row_bytes_max = self.decompressed_bytes_max;
+        // Rows are measured and cut before their values are written out.
+        let to_rows = move |(part, is_cut): (RecordBatch, bool)| {
+            let bytes = if part.num_rows() == 1 { value_bytes(&part) } else { 0 };
+            if bytes > row_bytes_max {
+                return Err(failed(format!(
+                    "a row has {bytes} bytes when its values are written out, and a query may have {row_bytes_max} bytes \
+                     of memory; select other columns"
+                )));
+            }
+            let rows = if is_converted { with_types(&part, &schema)? } else { part };
+            if is_converted || is_cut { compact(&rows) } else { Ok(rows) }
         };
-        Ok(Box::new(batches.flat_map(pieces)))
+        Ok(Box::new(batches.flat_map(move |batch| -> BatchIterator<DataFusionError> {
+            let batch = match batch {
+                Ok(batch) => batch,
+                error => return Box::new(std::iter::once(error)),
+            };
+            let (to_rows, starts) = (to_rows.clone(), (0..batch.num_rows()).step_by(batch_rows));
+            let parts = starts.flat_map(move |start| {
+                let rows = batch.slice(start, batch_rows.min(batch.num_rows() - start));
+                let parts = cut_rows(&rows, BATCH_BYTES_MAX as u64);
+                let is_cut = parts.len() > 1;
+                parts.into_iter().map(move |part| (part, is_cut))
+            });
+            Box::new(parts.map(to_rows))
+        })))
     }
 
     /// Reads the whole sheet. Its file must be the one that was probed.
@@ -359,6 +379,23 @@ impl ReaderSource {
         };
         DataFusionError::External(Box::new(explain(&context)))
     }
+}
+
+/// The batch, whose dictionaries have values of the types of `schema`: they are converted once for all parts of the batch.
+fn convert_dictionaries(batch: &RecordBatch, schema: &Schema) -> Result<RecordBatch> {
+    let column = |(column, field): (&ArrayRef, &FieldRef)| match column.as_any_dictionary_opt() {
+        Some(dictionary) => {
+            let values = convert_leaves::<ArrowError>(dictionary.values(), field.data_type(), &leaf_as_text)?;
+            Ok(dictionary.with_values(values))
+        }
+        None => Ok(column.clone()),
+    };
+    let columns = batch.columns().iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>, ArrowError>>()?;
+    let fields = batch.schema_ref().fields().iter().zip(&columns);
+    let fields = fields.map(|(field, column)| field.as_ref().clone().with_data_type(column.data_type().clone()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
 /// The batch with the types of `schema`, in which UUIDs and structures without members are text.
