@@ -8,8 +8,8 @@ mod folder;
 mod write_ahead_log;
 
 pub use folder::{
-    IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableView, SchemaEvolution, TableDeclaration,
-    TableVerification, lost_tables, open_tables, permission_problem, verify_folder, write_problem,
+    IngestCounters, IngestError, IngestFolder, IngestOptions, IngestTableView, OpenedTable, SchemaEvolution,
+    TableDeclaration, TableVerification, lost_tables, open_tables, permission_problem, verify_folder, write_problem,
 };
 pub use tidegate_delta as delta;
 pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};

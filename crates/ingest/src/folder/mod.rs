@@ -53,7 +53,7 @@ pub use options::{IngestOptions, SchemaEvolution, TableDeclaration};
 pub use permissions::permission_problem;
 pub use shared::IngestCounters;
 pub use state::IngestTableView;
-pub use storage::open_tables;
+pub use storage::{OpenedTable, open_tables};
 pub use verify::{TableVerification, verify_folder};
 
 use crate::delta::StopFlag;

@@ -17,13 +17,16 @@ use crate::delta::{
 /// How often a commit is tried again after another program committed first.
 const CONFLICTS_MAX: u32 = 5;
 
+/// The name of a table of a folder, and the table or the reason why it cannot be opened.
+pub type OpenedTable = (String, Result<DeltaTable, DeltaError>);
+
 /// Opens the tables of the folder `root`, which may not exist: each has a name, and a Delta table or the reason why that
 /// cannot be opened. A folder without a Delta log is no table. What has the name of a table, and is no folder, has taken the
 /// place of one.
 ///
 /// # Errors
 /// `Io` if the folder cannot be listed.
-pub fn open_tables(root: &Path) -> Result<Vec<(String, Result<DeltaTable, DeltaError>)>, IngestError> {
+pub fn open_tables(root: &Path) -> Result<Vec<OpenedTable>, IngestError> {
     let entries = match std::fs::read_dir(root) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
