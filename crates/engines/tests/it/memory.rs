@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array as _, ArrayRef, DictionaryArray, Int8Array, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::Field;
 use futures::StreamExt;
 use futures::future::join_all;
-use tidegate_core::ErrorKind;
+use tidegate_core::{Error, ErrorKind};
 use tidegate_engines::EngineOptions;
 
 use crate::support::{
@@ -305,6 +307,38 @@ async fn values_of_dictionaries_in_files_are_sent_in_short_batches() {
         assert_eq!(with_timeout(&sql, node.rows(&sql)).await, format!("{text_bytes}|{text_bytes}"));
         assert_eq!(node.columns(table).await.unwrap(), "id bigint, d text");
     }
+}
+
+/// The outcome of `sql`, and the growth of anonymous memory while it ran.
+async fn run_measured(node: &TestNode, sql: &str) -> (Result<String, Error>, usize) {
+    let before = anonymous_bytes();
+    let mut highest = before;
+    let mut running = Box::pin(node.try_rows(sql));
+    loop {
+        match tokio::time::timeout(Duration::from_millis(5), &mut running).await {
+            Ok(outcome) => return (outcome, highest - before),
+            Err(_) => highest = highest.max(anonymous_bytes()),
+        }
+    }
+}
+
+async fn assert_bounded(node: &TestNode, sql: &str, answer: &str, bytes_max: usize) {
+    let (outcome, grown) = run_measured(node, sql).await;
+    assert_eq!(outcome.unwrap_or_else(|error| panic!("{sql}: {error}")), answer, "{sql}");
+    assert!(grown < bytes_max, "{sql}: {} MiB", grown >> 20);
+}
+
+/// Forty million items, of which the file has some bytes.
+#[tokio::test]
+async fn long_lists_of_parquet_files_are_read_in_short_batches() {
+    const ROWS: usize = 400;
+    let folder = Folder::new();
+    let items: ArrayRef = Arc::new(Int8Array::from(vec![0; ROWS * 100_000]));
+    let item = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+    let lists: ArrayRef = Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([100_000; ROWS]), items, None));
+    write_parquet(&folder.join("t.parquet"), &RecordBatch::try_from_iter([("v", lists)]).unwrap(), ROWS);
+    let node = folder.database();
+    assert_bounded(&node, "SELECT sum(cardinality(v)) FROM t", "40000000", 100 << 20).await;
 }
 
 #[tokio::test]

@@ -13,7 +13,10 @@ use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use parquet::arrow::parquet_to_arrow_schema;
-use parquet::file::metadata::{FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::basic::Type as PhysicalType;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::reader::{ChunkReader as _, Length as _};
 use tidegate_ingest_formats::exact_parquet_columns;
 
@@ -257,13 +260,35 @@ fn probe_parquet(file: File) -> Result<FileProfile, String> {
         true => parquet_statistics(&file, &metadata, &in_file, &schema).map(Arc::new),
         false => None,
     };
-    let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
+    let bytes = metadata.row_groups().iter().map(row_group_bytes).fold(0, u64::saturating_add);
     Ok(FileProfile {
         rows: Some(rows),
-        row_bytes: u64::try_from(bytes).ok().and_then(|bytes| bytes.checked_div(rows)),
+        row_bytes: bytes.checked_div(rows),
         statistics,
         ..FileProfile::new(ContentFormat::Parquet, schema)
     })
+}
+
+/// The number of bytes of the rows of `group`. Few bytes of an encoding can stand for many items of lists, which the library writes
+/// out. Other values of a dictionary become views.
+fn row_group_bytes(group: &RowGroupMetaData) -> u64 {
+    let encoded = u64::try_from(group.total_byte_size()).unwrap_or(0);
+    let lists = group.columns().iter().filter(|column| column.column_descr().max_rep_level() > 0);
+    lists.map(item_bytes).fold(0, u64::saturating_add).max(encoded)
+}
+
+fn item_bytes(column: &ColumnChunkMetaData) -> u64 {
+    let width = match column.column_type() {
+        PhysicalType::BOOLEAN => 1,
+        PhysicalType::INT32 | PhysicalType::FLOAT => 4,
+        PhysicalType::INT64 | PhysicalType::DOUBLE => 8,
+        PhysicalType::INT96 => 12,
+        PhysicalType::FIXED_LEN_BYTE_ARRAY => u64::try_from(column.column_descr().type_length()).unwrap_or(0),
+        // With an offset. Most writers say how long all texts are.
+        PhysicalType::BYTE_ARRAY => 4,
+    };
+    let texts = column.unencoded_byte_array_data_bytes().and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+    u64::try_from(column.num_values()).unwrap_or(0).saturating_mul(width).saturating_add(texts)
 }
 
 /// The library omits a map whose values are groups without fields, and columns are found by their position.
