@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array as _, ArrayRef, DictionaryArray, Int8Array, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow::array::{
+    Array as _, ArrayRef, DictionaryArray, FixedSizeListArray, Int8Array, Int32Array, Int64Array, ListArray,
+    ListViewArray, RecordBatch, RunArray, StringArray, StringViewArray, StructArray, UInt32Array,
+};
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::Field;
+use arrow::compute::take;
+use arrow::datatypes::{Field, Int32Type};
 use futures::StreamExt;
 use futures::future::join_all;
 use tidegate_core::{Error, ErrorKind};
@@ -326,6 +330,81 @@ async fn assert_bounded(node: &TestNode, sql: &str, answer: &str, bytes_max: usi
     let (outcome, grown) = run_measured(node, sql).await;
     assert_eq!(outcome.unwrap_or_else(|error| panic!("{sql}: {error}")), answer, "{sql}");
     assert!(grown < bytes_max, "{sql}: {} MiB", grown >> 20);
+}
+
+fn query_memory(bytes: usize) -> EngineOptions {
+    EngineOptions { threads: 2, query_memory_bytes: bytes, ..EngineOptions::with_memory(2 * bytes) }
+}
+
+const TEXT_BYTES: usize = 1_000_000;
+
+/// A dictionary with `rows` times the same long text.
+fn one_text(rows: usize) -> ArrayRef {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(TEXT_BYTES)]));
+    Arc::new(DictionaryArray::new(Int8Array::from(vec![0; rows]), text))
+}
+
+fn write_values(folder: &Folder, table: &str, values: ArrayRef) {
+    let rows = RecordBatch::try_from_iter([("v", values)]).unwrap();
+    write_arrow(&folder.join(&format!("{table}.arrows")), &rows, true);
+}
+
+/// 400 megabytes, of which each file has one.
+#[tokio::test]
+async fn texts_that_rows_share_are_not_copied_for_each_of_them() {
+    const ROWS: usize = 400;
+    let folder = Folder::new();
+    let text = "x".repeat(TEXT_BYTES);
+    write_values(&folder, "dictionary", one_text(ROWS));
+    let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![ROWS as i32]), &StringArray::from(vec![&*text]));
+    write_values(&folder, "runs", Arc::new(runs.unwrap()));
+    let views = take(&StringViewArray::from(vec![&*text]), &UInt32Array::from(vec![0; ROWS]), None);
+    write_values(&folder, "views", views.unwrap());
+    let rows = RecordBatch::try_from_iter([("v", one_text(ROWS))]).unwrap();
+    write_parquet(&folder.join("parquet.parquet"), &rows, ROWS);
+    // So little that the rows of an operator are spilled.
+    let node = folder.database_with(query_memory(32 << 20));
+    for table in ["dictionary", "runs", "views", "parquet"] {
+        for (sql, answer) in [
+            ("SELECT length(max(v)) FROM", "1000000"),
+            ("SELECT max(length(v)) FROM", "1000000"),
+            ("SELECT max(length(v || '!')) FROM", "1000001"),
+            ("SELECT count(*) FROM {} WHERE v LIKE '%y%'", "0"),
+            ("SELECT count(v) FROM {} WHERE v LIKE 'x%'", "400"),
+        ] {
+            let sql = if sql.contains("{}") { sql.replace("{}", table) } else { format!("{sql} {table}") };
+            assert_bounded(&node, &sql, answer, 200 << 20).await;
+        }
+        let sql = format!("SELECT cardinality(array_agg(v)) FROM {table}");
+        let (outcome, grown) = run_measured(&node, &sql).await;
+        let refusal = outcome.map_err(|error| error.kind());
+        assert_eq!(refusal, Err(ErrorKind::TooLarge), "{sql}");
+        assert!(grown < 200 << 20, "{sql}: {} MiB", grown >> 20);
+    }
+    node.wait_until_idle().await;
+}
+
+#[tokio::test]
+async fn nested_values_that_rows_share_are_copied_in_short_batches() {
+    const ROWS: usize = 300;
+    let folder = Folder::new();
+    let item = |values: &ArrayRef| Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    let items: ArrayRef = Arc::new(Int64Array::from(vec![0; 1 << 17]));
+    let (offsets, sizes) = (vec![0_i32; ROWS], vec![1_i32 << 17; ROWS]);
+    let views = ListViewArray::new(item(&items), offsets.into(), sizes.into(), items, None);
+    write_values(&folder, "views", Arc::new(views));
+    let texts = one_text(ROWS);
+    let lists = ListArray::new(item(&texts), OffsetBuffer::from_lengths(vec![1; ROWS]), texts.clone(), None);
+    write_values(&folder, "lists", Arc::new(lists));
+    write_values(&folder, "pairs", Arc::new(FixedSizeListArray::new(item(&texts), 1, texts.clone(), None)));
+    let member = Arc::new(Field::new("t", texts.data_type().clone(), true));
+    write_values(&folder, "structs", Arc::new(StructArray::from(vec![(member, texts)])));
+    let node = folder.database_with(query_memory(256 << 20));
+    for table in ["views", "lists", "pairs", "structs"] {
+        let sql = format!("SELECT count(*) FROM (SELECT v FROM {table} GROUP BY v)");
+        assert_bounded(&node, &sql, "1", 200 << 20).await;
+    }
+    node.wait_until_idle().await;
 }
 
 /// Forty million items, of which the file has some bytes.

@@ -7,6 +7,7 @@
 //! expression keep its name by an alias. Grouping sets can have none, and DataFusion compares their keys with the arguments
 //! of `grouping`. `docs/decisions/upstream` has the text to be filed, and says when these columns can go.
 
+mod array_agg;
 mod cast_names;
 mod grouping_sets;
 mod hypothetical;
@@ -49,6 +50,7 @@ pub(crate) use window_frames::{adapt_windows, is_exclusion_mark};
 /// Returns the aggregate functions. A function with the name of a DataFusion function replaces it.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
     let mut functions = vec![sum::function(), bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])];
+    functions.push(array_agg::function());
     functions.extend(min_max::functions());
     functions.extend(ordered::functions());
     functions.extend(variance::functions());

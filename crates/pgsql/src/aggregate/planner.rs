@@ -12,7 +12,6 @@ use arrow::compute::interleave;
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::functions::core::expr_fn::named_struct;
-use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
@@ -24,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::{ordered, sum, to_aggregate_expr, to_window_expr};
+use super::{array_agg, ordered, sum, to_aggregate_expr, to_window_expr};
 use crate::data_type::{is_text_or_null, postgres_type_name};
 use crate::function::{ColumnarFunction, FunctionCall, keep_types};
 use crate::number::{integer_value, plan_average};
@@ -204,7 +203,7 @@ fn plan_string_agg(call: &RawAggregateExpr) -> Result<Option<Expr>> {
     }
     let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
     let pairs = to_aggregate_expr(&RawAggregateExpr {
-        func: array_agg_udaf(),
+        func: array_agg::function().into(),
         args: vec![pair],
         filter: Some(Box::new(filter)),
         null_treatment: None,
@@ -220,7 +219,7 @@ fn plan_string_agg_window(call: &RawWindowExpr) -> Result<Expr> {
     };
     let (pair, filter) = build_pairs(value, delimiter, call.filter.as_deref());
     Ok(call_join_pairs(to_window_expr(&RawWindowExpr {
-        func_def: WindowFunctionDefinition::AggregateUDF(array_agg_udaf()),
+        func_def: WindowFunctionDefinition::AggregateUDF(array_agg::function().into()),
         args: vec![pair],
         filter: Some(Box::new(filter)),
         null_treatment: None,
