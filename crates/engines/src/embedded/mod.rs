@@ -28,4 +28,5 @@ pub(crate) use plan::{
     build_plan, describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
 };
 pub(crate) use query_cancellation::QueryCancellation;
+pub(crate) use row_bytes::{COLLECTED_BYTES_MAX, cut_rows};
 pub(crate) use security_barrier::{PolicyTableColumns, PrincipalPolicies, RowPolicyTable, check_table_policies};

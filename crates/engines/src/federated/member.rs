@@ -42,7 +42,7 @@ use tokio_util::task::TaskTracker;
 
 use super::column_conversion::{self, check_columns, convert_batch};
 use super::push::{ComparisonSemantics, Translator, has_own_order, selected_type};
-use crate::embedded::{Engine, QueryCancellation};
+use crate::embedded::{COLLECTED_BYTES_MAX, Engine, QueryCancellation, cut_rows};
 
 /// A database whose tables are those of a federated database, or a node whose tables are those of a network.
 #[derive(Clone)]
@@ -394,9 +394,12 @@ async fn send_rows(
         (Err(error), None) => return Err(error),
     };
     while let Some(batch) = rows.next().await {
-        let batch = convert_batch(&batch?, schema)?;
-        let Some(slot) = sender.reserve().await else { return Ok(()) };
-        slot.send(Ok(batch));
+        // A server may send dictionaries, whose values are written out.
+        for part in cut_rows(&batch?, COLLECTED_BYTES_MAX as u64) {
+            let part = convert_batch(&part, schema)?;
+            let Some(slot) = sender.reserve().await else { return Ok(()) };
+            slot.send(Ok(part));
+        }
     }
     Ok(())
 }
