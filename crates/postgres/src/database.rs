@@ -9,7 +9,8 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, DatabaseKind, Freshness, Plan, TableStorage, compute_schema_version_tag,
+    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, TableStorage,
+    compute_schema_version_tag,
 };
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
@@ -248,6 +249,18 @@ impl Database for PostgresDatabase {
             Err(error) if *error.kind() == ConnectErrorKind::TooManyConnections => Ok(()),
             Err(error) => Err(error.into_error(&self.server.database)),
         }
+    }
+
+    async fn excess_privileges(&self) -> Result<Vec<String>, Error> {
+        Ok(self.inspect().await?.iter().map(ToString::to_string).collect())
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        Some(Connections::InUse(self.connections_in_use()))
+    }
+
+    fn no_tables_reason(&self) -> &'static str {
+        "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
     }
 
     async fn close(&self) {

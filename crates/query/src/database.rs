@@ -153,8 +153,36 @@ pub trait Database: Send + Sync + 'static {
         Ok(())
     }
 
+    /// What the logins of the database could do beyond reading, one sentence each. The caller reports it: the log has only
+    /// what is found later.
+    ///
+    /// # Errors
+    /// `Unavailable` if the database cannot be reached.
+    async fn excess_privileges(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// The connections to the database, if it has a pool of them.
+    fn connections(&self) -> Option<Connections> {
+        None
+    }
+
+    /// Why a catalog without tables may have none.
+    fn no_tables_reason(&self) -> &'static str {
+        "none that you may read"
+    }
+
     /// Ends running queries and releases resources, as far as dropping does not.
     async fn close(&self) {}
+}
+
+/// What a pool of connections counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connections {
+    /// Those that calls hold now.
+    InUse(usize),
+    /// Those on which a query could start now.
+    Free(usize),
 }
 
 /// A version tag of the columns of `table`, or of the names and comments of all tables; not of the rows. `None` when
@@ -419,7 +447,7 @@ pub enum DatabaseKind {
     Postgres,
     Sqlite,
     System,
-    /// A database of a program that embeds the server, with its name.
+    /// A kind that is treated as any other, with its name: one of a crate, or of a program that embeds the server.
     Other(&'static str),
 }
 

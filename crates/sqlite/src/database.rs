@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, DatabaseKind, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable,
-    TableStorage, compute_schema_version_tag,
+    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, PolicyColumn, PolicyProblem,
+    PolicyTable, TableStorage, compute_schema_version_tag,
 };
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{SqlDialect, Statement};
@@ -169,5 +169,13 @@ impl Database for SqliteDatabase {
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let (statement, caller) = (SqliteStatement::from(statement), self.policy_caller(principal));
         Ok(Box::new(plan_statement(self.pool.clone(), caller, statement).await?))
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        Some(Connections::Free(self.free_connections()))
+    }
+
+    fn no_tables_reason(&self) -> &'static str {
+        "none was made in its files"
     }
 }

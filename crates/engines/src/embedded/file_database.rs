@@ -230,6 +230,16 @@ impl Database for FileDatabase {
         Ok(self.files.rescan().await?.catalog.notes.clone())
     }
 
+    fn no_tables_reason(&self) -> &'static str {
+        match self.kind {
+            DatabaseKind::Ingest => {
+                "no rows have come in yet; the first ones make a table: tidegate import FILE --to DATABASE.TABLE --create, \
+                 or POST /data/DATABASE/TABLE of the server"
+            }
+            _ => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
+        }
+    }
+
     async fn column_notes(&self) -> Result<Vec<String>, Error> {
         Ok(self.files.rescan().await?.odd_columns())
     }

@@ -251,6 +251,10 @@ impl Database for NetworkDatabase {
         StableHasher::combine_named(all.map(|node| (node.name(), node.row_policy_fingerprint(principal))))
     }
 
+    fn no_tables_reason(&self) -> &'static str {
+        "no node shows one to you; see its nodes below"
+    }
+
     fn network(&self) -> Option<&dyn Network> {
         Some(self)
     }

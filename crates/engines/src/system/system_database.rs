@@ -291,6 +291,10 @@ impl Database for SystemDatabase {
         storage.map_err(|error| Error::internal(format!("the storage of a table: {error}")))
     }
 
+    fn no_tables_reason(&self) -> &'static str {
+        "each one demands an access name that you do not have, or tables is empty"
+    }
+
     async fn log_tables(&self) -> Result<Vec<String>, Error> {
         Ok(if self.kind == DatabaseKind::Journal { self.tables.keys().cloned().collect() } else { Vec::new() })
     }

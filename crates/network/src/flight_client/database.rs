@@ -128,6 +128,10 @@ impl Database for FlightSqlDatabase {
         }
     }
 
+    fn no_tables_reason(&self) -> &'static str {
+        "the server shows none; catalog may name another one"
+    }
+
     async fn close(&self) {
         self.client.replicas.close();
     }

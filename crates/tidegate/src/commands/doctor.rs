@@ -117,7 +117,7 @@ async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> R
                 findings.add_hint(format!(
                     "database {} has no tables: {}",
                     database.name(),
-                    explain_empty_database(&*database)
+                    database.no_tables_reason()
                 ));
             }
             Ok(catalog) => {
@@ -188,31 +188,6 @@ async fn check_nodes(database: &dyn Database, caller: &Caller, findings: &mut Do
             Err(_) => findings.add_problem(&node),
         }
     }
-}
-
-fn explain_empty_database(database: &dyn Database) -> String {
-    let reason = match database.kind() {
-        DatabaseKind::Ingest => return explain_empty_ingest(database.name()),
-        DatabaseKind::Postgres => {
-            "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
-        }
-        DatabaseKind::Sqlite => "none was made in its files",
-        DatabaseKind::System => "each one demands an access name that you do not have, or tables is empty",
-        DatabaseKind::Network => "no node shows one to you; see its nodes below",
-        DatabaseKind::FlightSql => "the server shows none; catalog may name another one",
-        DatabaseKind::Federated | DatabaseKind::Files | DatabaseKind::Journal | DatabaseKind::Other(_) => {
-            "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file"
-        }
-    };
-    reason.to_owned()
-}
-
-/// What a database without tables means whose tables take rows.
-fn explain_empty_ingest(database: &str) -> String {
-    format!(
-        "no rows have come in yet; the first ones make a table: tidegate import FILE --to {database}.TABLE --create, or \
-         POST /data/{database}/TABLE of the server"
-    )
 }
 
 fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {

@@ -40,7 +40,7 @@ fn problems_come_with_fixes() {
 fn a_database_without_rows_comes_with_the_way_to_the_first() {
     let configured = ConfiguredFolder::new("databases: [{name: plant, ingest: plant}]\n");
     let empty = "mind   database plant has no tables: no rows have come in yet; the first ones make a table: tidegate import \
-                 FILE --to plant.TABLE --create, or POST /data/plant/TABLE of the server";
+                 FILE --to DATABASE.TABLE --create, or POST /data/DATABASE/TABLE of the server";
     assert_eq!(report_lines(&configured, "plant", 0), empty, "the folder does not exist");
     std::fs::create_dir(configured.folder().join("plant")).unwrap();
     assert_eq!(report_lines(&configured, "plant", 0), empty);
