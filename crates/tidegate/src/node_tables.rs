@@ -7,11 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tidegate_core::{DatabaseTenants, Error, Principal, PrincipalRule, StoredResults as _};
 use tidegate_engines::{Engine, LiveTable, ReadContext, RowCallback};
-use tidegate_postgres::PostgresDatabase;
-use tidegate_query::Database as _;
+use tidegate_query::{Connections, Database};
 use tidegate_results::ResultStore;
 use tidegate_runtime::{JobStatus, Jobs, SessionStatus, Sessions};
-use tidegate_sqlite::SqliteDatabase;
 use tidegate_system::{ReadOptions, ReadSummary, SystemColumn, SystemColumnType, SystemTableDescription, SystemValue};
 
 /// What the tables of the node read.
@@ -23,13 +21,6 @@ pub(crate) struct NodeTables {
     pub(crate) engine: Engine,
     /// Which callers may query the databases whose connections are shown.
     pub(crate) tenants: DatabaseTenants,
-}
-
-/// The connections of a database.
-#[derive(Clone)]
-pub(crate) enum ConnectionPool {
-    Postgres(Arc<PostgresDatabase>),
-    Sqlite(Arc<SqliteDatabase>),
 }
 
 /// A small table whose rows are all produced at once.
@@ -87,9 +78,9 @@ fn count(name: &'static str, description: &'static str) -> SystemColumn {
 }
 
 impl NodeTables {
-    /// The tables. `pools` are those of the databases.
-    pub(crate) fn all(&self, pools: Vec<ConnectionPool>) -> Vec<Arc<dyn LiveTable>> {
-        vec![self.jobs(), self.sessions(), pools_table(pools, self.tenants.clone()), self.caches()]
+    /// The tables. `databases` have connections.
+    pub(crate) fn all(&self, databases: Vec<Arc<dyn Database>>) -> Vec<Arc<dyn LiveTable>> {
+        vec![self.jobs(), self.sessions(), pools_table(databases, self.tenants.clone()), self.caches()]
     }
 
     fn jobs(&self) -> Arc<dyn LiveTable> {
@@ -202,28 +193,24 @@ pub(crate) fn may_query(database: &str, tenants: &DatabaseTenants) -> PrincipalR
     })
 }
 
-fn pools_table(pools: Vec<ConnectionPool>, tenants: DatabaseTenants) -> Arc<dyn LiveTable> {
+fn pools_table(databases: Vec<Arc<dyn Database>>, tenants: DatabaseTenants) -> Arc<dyn LiveTable> {
     let columns = vec![
         text("database", "The name of the database.").good_filter(),
-        text("kind", "postgres or sqlite.").good_filter(),
-        count("connections_in_use", "Connections that calls hold now; null for SQLite."),
-        count("connections_free", "Connections on which a query could start now; null for PostgreSQL."),
+        text("kind", "The kind of the database, such as postgres or sqlite.").good_filter(),
+        count("connections_in_use", "Connections that calls hold now; null if those that are free are counted."),
+        count("connections_free", "Connections on which a query could start now; null if those in use are counted."),
     ];
     let produce = move |context: &ReadContext| {
-        let row = |pool: &ConnectionPool| {
-            let (name, kind, in_use, free) = match pool {
-                ConnectionPool::Postgres(database) => {
-                    (database.name(), database.kind().name(), Some(database.connections_in_use()), None)
-                }
-                ConnectionPool::Sqlite(database) => {
-                    (database.name(), database.kind().name(), None, Some(database.free_connections()))
-                }
+        let row = |database: &Arc<dyn Database>| {
+            let (in_use, free): (SystemValue, SystemValue) = match database.connections()? {
+                Connections::InUse(count) => ((count as u64).into(), SystemValue::Null),
+                Connections::Free(count) => (SystemValue::Null, (count as u64).into()),
             };
-            let number = |number: Option<usize>| number.map_or(SystemValue::Null, |number| (number as u64).into());
+            let name = database.name();
             let is_visible = may_query(name, &tenants).allows_principal(&context.principal);
-            is_visible.then(|| vec![name.into(), kind.into(), number(in_use), number(free)])
+            is_visible.then(|| vec![name.into(), database.kind().name().into(), in_use, free])
         };
-        pools.iter().filter_map(row).collect()
+        databases.iter().filter_map(row).collect()
     };
     table("pools", "Connections of this server to the databases that you may query.", columns, produce)
 }

@@ -12,13 +12,15 @@ mod remote;
 mod sqlite;
 mod system;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_engines::{Engine, FileDatabase};
+use tidegate_core::PrincipalRule;
+use tidegate_engines::{Engine, FileDatabase, LiveTable};
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::{CountedTarget, Database, IngestTarget, RowPolicies};
 use tidegate_tools::FunctionSource;
@@ -26,14 +28,15 @@ use tidegate_tools::FunctionSource;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::quantities::{OneOrMany, SecretText};
-use super::types::{DatabaseConfig, PolicyConfig};
+use super::types::{ClientTlsConfig, PolicyConfig, RoleChoice};
 use super::{LoadedConfig, policies};
 use crate::ingest::{DeclaredTables, OpenedTables};
-use crate::node_tables::{ConnectionPool, NodeTables};
+use crate::node_tables::NodeTables;
 use ingest_folder::IngestDatabase;
 use remote::ClientTlsFiles;
 
-pub(super) use kinds::TABLES_MESSAGE;
+pub(super) use ingest_folder::FolderConfig;
+pub(super) use kinds::{DatabaseConfig, advice};
 pub(super) use remote::client_tls_files;
 
 /// The databases of a configuration that could be opened.
@@ -53,10 +56,9 @@ pub(super) struct OpenedDatabase {
 
 /// What only databases of some kinds have.
 #[derive(Clone, Default)]
-struct KindParts {
+pub(super) struct KindParts {
     /// Files with globs and options of tables.
     files: Option<Arc<FileDatabase>>,
-    connections: Option<ConnectionPool>,
     handlers: Option<Arc<DatabaseHandlers>>,
     /// The tables that are offered as functions.
     functions: Option<Arc<dyn FunctionSource>>,
@@ -67,26 +69,87 @@ struct KindParts {
     tls_files: Option<Arc<ClientTlsFiles>>,
 }
 
-type OpeningResult = Result<(Arc<dyn Database>, KindParts), Vec<ConfigProblem>>;
+pub(super) type OpeningResult = Result<(Arc<dyn Database>, KindParts), Vec<ConfigProblem>>;
 
 /// A database as its keys configure it. Each kind has a type with only its own keys.
-trait ConfiguredDatabase {
+pub(super) trait ConfiguredDatabase: Any + Send + Sync {
     /// What to write instead of a key of other kinds, if this kind has something in its place.
-    fn advice(&self, _key: &str, _entry: &DatabaseConfig) -> Option<&'static str> {
+    fn advice(_key: &str) -> Option<&'static str>
+    where
+        Self: Sized,
+    {
         None
-    }
-
-    /// Whether `old`, which was opened from equal keys, stays open.
-    fn may_keep(&self, _old: &OpenedDatabase, _path: &str, _opening: &Opening<'_>) -> bool {
-        true
     }
 
     /// Opens the database `name`, whose keys stand at `path`.
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult;
+
+    /// Whether `old`, which was opened from equal keys, stays open.
+    fn may_keep(&self, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
+        self.tls().is_none_or(|tls| ClientTlsFiles::are_unchanged(tls, old, opening))
+    }
+
+    /// Databases with a greater number are opened later, because they show others.
+    fn opening_order(&self) -> u8 {
+        0
+    }
+
+    /// The databases that it joins.
+    fn members(&self) -> &[String] {
+        &[]
+    }
+
+    fn policies(&self) -> &[PolicyConfig] {
+        &[]
+    }
+
+    /// Whether the node is not ready without it.
+    fn is_required(&self) -> bool {
+        true
+    }
+
+    /// Whether privileges beyond reading refuse it.
+    fn is_strict(&self) -> bool {
+        false
+    }
+
+    fn has_log_sources(&self) -> bool {
+        true
+    }
+
+    /// The files of its TLS, with which it is opened again when they change.
+    fn tls(&self) -> Option<&ClientTlsConfig> {
+        None
+    }
+
+    /// The role of callers in the database.
+    fn role(&self) -> Option<&RoleChoice> {
+        None
+    }
+
+    /// Settings of the database, each from a claim of the caller.
+    fn settings(&self) -> Option<&BTreeMap<String, String>> {
+        None
+    }
+
+    /// The names of its tables that take rows, as far as the configuration has them. `None` if it takes no rows.
+    fn ingest_tables(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The folder of its tables that take rows.
+    fn folder(&self) -> Option<&FolderConfig> {
+        None
+    }
+
+    /// Live tables about `database`, which is open, for callers that `readers` allows.
+    fn live_tables(&self, _database: &Arc<dyn Database>, _readers: &PrincipalRule) -> Vec<Arc<dyn LiveTable>> {
+        Vec::new()
+    }
 }
 
 /// The databases that are opened, and what is needed for it.
-struct Opening<'a> {
+pub(super) struct Opening<'a> {
     loaded: &'a LoadedConfig,
     previous: &'a OpenDatabases,
     node_tables: &'a NodeTables,
@@ -108,22 +171,27 @@ impl<'a> Opening<'a> {
         policies::build_row_policies(entries, &self.loaded.config, path)
     }
 
+    /// Counts what is written to `target` of the database `name`. The counters of the previous one go on.
+    fn counted(&self, name: &str, target: impl IngestTarget) -> Arc<CountedTarget> {
+        let target = CountedTarget::new(Arc::new(target));
+        let previous = self.previous.by_name.get(name).and_then(|previous| previous.parts.target.as_ref());
+        Arc::new(match previous {
+            Some(previous) => target.with_counters_of(previous),
+            None => target,
+        })
+    }
+
     /// Opens the database of `entry`, unless the previous one can stay.
-    fn open(
-        &mut self,
-        entry: &DatabaseConfig,
-        path: String,
-        configured: &dyn ConfiguredDatabase,
-    ) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
+    fn open(&mut self, entry: &DatabaseConfig, path: String) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         let (previous, policies_key) = (self.previous, self.loaded.config.policies_key.clone());
         let is_same = |old: &&OpenedDatabase| {
-            let has_key = entry.policies.is_empty() || old.policies_key == policies_key;
-            old.entry == *entry && has_key && configured.may_keep(old, &path, self)
+            let has_key = entry.kind.policies().is_empty() || old.policies_key == policies_key;
+            old.entry == *entry && has_key && entry.kind.may_keep(old, self)
         };
         if let Some(old) = previous.by_name.get(&entry.name).filter(is_same) {
             return Ok(old.clone());
         }
-        let (database, parts) = configured.open(&entry.name, &path, self)?;
+        let (database, parts) = entry.kind.open(&entry.name, &path, self)?;
         Ok(OpenedDatabase { entry: entry.clone(), path, policies_key, database, parts })
     }
 }
@@ -144,7 +212,9 @@ impl OpenDatabases {
         problems: &Problems,
     ) -> Self {
         let mut names: BTreeMap<&str, Option<usize>> = reserved.iter().map(|name| (*name, None)).collect();
-        let (mut configured, mut has_system) = (Vec::new(), false);
+        let mut entries = Vec::new();
+        let kind_problems = &loaded.config.kind_problems;
+        problems.extend(kind_problems.iter().cloned());
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
             if let Some(first) = names.get(entry.name.as_str()) {
@@ -156,35 +226,19 @@ impl OpenDatabases {
                 continue;
             }
             names.insert(&entry.name, Some(index));
-            if entry.system.is_some() && std::mem::replace(&mut has_system, true) {
-                problems.add(path, "is a second database of system tables, and one is enough");
-                continue;
+            let is_own = |rest: &str| rest.is_empty() || rest.starts_with('.');
+            if !kind_problems.iter().any(|problem| problem.path.strip_prefix(&path).is_some_and(is_own)) {
+                entries.push((entry, path));
             }
-            let database = problems.accept(kinds::configured_database(entry, &path));
-            configured.extend(database.map(|database| (entry, path, database)));
         }
-        // Databases that show others follow them.
-        configured.sort_by_key(|(entry, ..)| (entry.federated.is_some(), entry.system.is_some()));
+        entries.sort_by_key(|(entry, _)| entry.kind.opening_order());
         let mut opening = Opening { loaded, previous, node_tables, folders, opened: Self::default() };
-        for (entry, path, database) in configured {
-            if let Some(opened) = problems.accept(opening.open(entry, path, &*database)) {
+        for (entry, path) in entries {
+            if let Some(opened) = problems.accept(opening.open(entry, path)) {
                 opening.opened.by_name.insert(entry.name.clone(), opened);
             }
         }
-        opening.opened.continue_counters(previous);
         opening.opened
-    }
-
-    /// Continues the counters of the databases in `previous`, which were opened again because their entries changed.
-    fn continue_counters(&mut self, previous: &Self) {
-        for (name, opened) in &mut self.by_name {
-            let before = previous.by_name.get(name).and_then(|before| before.parts.target.as_ref());
-            if let (Some(target), Some(before)) = (&mut opened.parts.target, before)
-                && !Arc::ptr_eq(target, before)
-            {
-                *target = Arc::new(target.with_counters_of(before));
-            }
-        }
     }
 
     /// The databases that are not in `previous`, or were opened again.
@@ -201,7 +255,7 @@ impl OpenDatabases {
 
     /// The databases without which the node is not ready.
     pub(super) fn required(&self) -> impl Iterator<Item = Arc<dyn Database>> {
-        let required = self.by_name.values().filter(|opened| opened.entry.required.unwrap_or(true));
+        let required = self.by_name.values().filter(|opened| opened.entry.kind.is_required());
         required.map(|opened| opened.database.clone())
     }
 
@@ -230,8 +284,7 @@ impl OpenDatabases {
     }
 
     /// Reports globs without files, options of tables that do not fit, and problems of databases that are not in
-    /// `previous`: of their policies, and, for PostgreSQL, whether they answer and what their roles could do beyond
-    /// reading. Returns the databases that refuse the configured login, which are only a warning for the node: it serves the
+    /// `previous`: of their policies, whether servers answer, and what their roles could do beyond reading. Returns the databases that refuse the configured login, which are only a warning for the node: it serves the
     /// others.
     pub(super) async fn inspect(&self, previous: &Self, problems: &Problems) -> Vec<ConfigProblem> {
         let mut refused_logins = Vec::new();
@@ -249,17 +302,22 @@ impl OpenDatabases {
                 opened.check_policies(&problems.at(&opened.path)).await;
             }
         }
-        let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.parts.connections {
-            Some(ConnectionPool::Postgres(server)) => Some((opened, server)),
-            Some(ConnectionPool::Sqlite(_)) | None => None,
-        });
-        let inspections = new.map(|(opened, server)| async move {
-            (opened, postgres::inspect(server, opened.entry.strict, &opened.path).await)
-        });
-        for (opened, inspection) in join_all(inspections).await {
-            problems.extend(inspection.problems);
-            warn(opened, inspection.warnings);
-            refused_logins.extend(inspection.refused_login);
+        let new = self.by_name.values().filter(is_new);
+        let inspected = new.map(|opened| async move { (opened, opened.database.excess_privileges().await) });
+        for (opened, privileges) in join_all(inspected).await {
+            match privileges {
+                Ok(found) if opened.entry.kind.is_strict() => {
+                    found.into_iter().for_each(|privilege| problems.at(&opened.path).add("strict", privilege));
+                }
+                Ok(found) => warn(opened, found),
+                Err(error) => {
+                    let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
+                    warn(opened, vec![reason]);
+                    // The warning has the details of the connection.
+                    let problem = || ConfigProblem::new(opened.path.as_str(), error.message());
+                    refused_logins.extend(error.is_configuration_fault().then(problem));
+                }
+            }
         }
         refused_logins
     }
@@ -267,11 +325,14 @@ impl OpenDatabases {
 
 impl OpenedDatabase {
     async fn check_policies(&self, problems: &Problems) {
-        if self.entry.policies.is_empty() {
+        if self.entry.kind.policies().is_empty() {
             return;
         }
-        let checked = self.database.check_policies().await.map(|found| match &self.parts.folder {
-            Some(folder) => folder.admit_later_tables(found),
+        let checked = self.database.check_policies().await.map(|found| match self.entry.kind.folder() {
+            Some(folder) => {
+                let is_closed = self.parts.folder.as_ref().is_some_and(|folder| folder.is_closed());
+                folder.admit_later_tables(found, is_closed)
+            }
             None => found,
         });
         match checked {

@@ -15,11 +15,10 @@ use tidegate_query::{
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
 use super::LoadedConfig;
-use super::databases::TABLES_MESSAGE;
+use super::databases::{DatabaseConfig, FolderConfig};
 use super::problem::ConfigProblem;
 use super::problems::Problems;
-use super::quantities::OneOrMany;
-use super::types::{Config, DatabaseConfig, EvolveConfig, TableConfig};
+use super::types::{Config, EvolveConfig, IngestTableConfig, StampsConfig};
 use crate::ingest::{IngestFolders, OpenedTables};
 use crate::node::NodeState;
 
@@ -35,11 +34,11 @@ pub(super) async fn open_folders(
 ) -> BTreeMap<String, OpenedTables> {
     let mut opened = BTreeMap::new();
     for (index, entry) in loaded.config.databases.iter().enumerate() {
-        let Some(folder) = ingest_folder(entry) else { continue };
+        let Some(folder) = entry.kind.folder() else { continue };
+        let Some(folder_path) = folder.path() else { continue };
         let path = format!("databases[{index}]");
-        let Some(tables) = problems.accept(build_declarations(entry, &path, engine)) else { continue };
-        let folder = loaded.resolve(folder.clone());
-        match folders.open(&entry.name, &folder, tables, entry.create_tables.unwrap_or(true)).await {
+        let Some(tables) = problems.accept(build_declarations(folder, &path, engine)) else { continue };
+        match folders.open(&entry.name, &loaded.resolve(folder_path), tables, folder.creates_tables()).await {
             Ok(tables) => {
                 opened.insert(entry.name.clone(), tables);
             }
@@ -52,45 +51,28 @@ pub(super) async fn open_folders(
 /// The folders of tables that take rows, by the names of their databases.
 pub(crate) fn ingest_folders(loaded: &LoadedConfig) -> Vec<(String, PathBuf)> {
     let entries = loaded.config.databases.iter();
-    entries.filter_map(|entry| Some((entry.name.clone(), loaded.resolve(ingest_folder(entry)?)))).collect()
+    let folder = |entry: &DatabaseConfig| Some((entry.name.clone(), loaded.resolve(entry.kind.folder()?.path()?)));
+    entries.filter_map(folder).collect()
 }
 
-/// The folder of an entry whose tables are kept in one.
-pub(super) fn ingest_folder(entry: &DatabaseConfig) -> Option<&String> {
-    match &entry.ingest {
-        Some(OneOrMany::One(folder)) if !has_engine(entry) && entry.network.is_none() => Some(folder),
-        _ => None,
-    }
-}
-
-/// The tables of a database of PostgreSQL or SQLite at `path` that take rows, if `ingest` names any.
+/// The tables of a database at `path` that take rows, if `names` are some. The database itself has their columns.
 pub(super) fn engine_tables(
-    ingest: Option<&OneOrMany>,
-    options: &BTreeMap<String, TableConfig>,
+    names: Option<Vec<String>>,
+    options: &BTreeMap<String, StampsConfig>,
     path: &str,
 ) -> Result<Option<Vec<DeclaredTable>>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
-    let Some(names) = ingest.cloned().map(OneOrMany::into_vec) else {
-        if !options.is_empty() {
-            problems.add("tables", TABLES_MESSAGE);
-        }
-        return problems.checked(None);
-    };
-    let of_table = |name: &String| problems.at(format_args!("tables.{name}"));
-    for (name, table) in options {
-        if !names.contains(name) {
-            of_table(name).add("", "is not among the tables of ingest");
-        }
-        if *table != (TableConfig { stamp: table.stamp.clone(), ..TableConfig::default() }) {
-            of_table(name).add("", "has keys other than stamp; the database itself has the columns");
-        }
+    let is_named = |name: &String| names.as_ref().is_some_and(|names| names.contains(name));
+    for name in options.keys().filter(|name| !is_named(name)) {
+        problems.add(format_args!("tables.{name}"), "is not among the tables of ingest");
     }
     let declare = |name: String| {
-        let stamps = options.get(&name).map(|table| build_stamps(table, &of_table(&name))).unwrap_or_default();
+        let problems = problems.at(format_args!("tables.{name}"));
+        let stamps = options.get(&name).map(|table| build_stamps(&table.stamp, &problems)).unwrap_or_default();
         DeclaredTable { name, stamps }
     };
-    let tables = names.into_iter().map(declare).collect();
-    problems.checked(Some(tables))
+    let tables = names.map(|names| names.into_iter().map(declare).collect());
+    problems.checked(tables)
 }
 
 /// Adds the tools that write rows, and those of operators for `folders`.
@@ -108,27 +90,22 @@ pub(super) fn add_tools(
     state.entries(|entries| register_ingest_maintenance(entries, folders, options, built_in))
 }
 
-fn has_engine(entry: &DatabaseConfig) -> bool {
-    entry.postgres.is_some() || entry.sqlite.is_some()
-}
-
-/// The tables that the entry of an ingest folder declares.
+/// The tables that an ingest folder declares.
 fn build_declarations(
-    entry: &DatabaseConfig,
+    folder: &FolderConfig,
     path: &str,
     engine: &Engine,
 ) -> Result<BTreeMap<String, TableDeclaration>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     let mut tables = BTreeMap::new();
-    for (name, table) in &entry.tables {
+    for (name, table) in &folder.tables {
         let problems = problems.at(format_args!("tables.{name}"));
-        check_keys(table, &problems);
         tables.insert(name.clone(), build_declaration(table, engine, &problems));
     }
     problems.checked(tables)
 }
 
-fn build_declaration(table: &TableConfig, engine: &Engine, problems: &Problems) -> TableDeclaration {
+fn build_declaration(table: &IngestTableConfig, engine: &Engine, problems: &Problems) -> TableDeclaration {
     let columns = (!table.columns.0.is_empty()).then(|| build_columns(table, problems));
     let partition_by = problems.parse_items("partition_by", &table.partition_by, |text| {
         parse_partition(text)
@@ -155,14 +132,14 @@ fn build_declaration(table: &TableConfig, engine: &Engine, problems: &Problems) 
             Some(EvolveConfig::AddColumns) => SchemaEvolution::AddColumns,
             Some(EvolveConfig::Strict) | None => SchemaEvolution::Strict,
         },
-        stamps: build_stamps(table, problems),
+        stamps: build_stamps(&table.stamp, problems),
         transform,
     }
 }
 
-/// A table of the ingest folder `entry` as its configuration declares it, for a process that does not write to the folder.
-pub(super) fn declared_table(entry: &DatabaseConfig, name: &str) -> Option<IngestTable> {
-    let table = entry.tables.get(name)?;
+/// A table of `folder` as its configuration declares it, for a process that does not write to the folder.
+pub(super) fn declared_table(folder: &FolderConfig, name: &str) -> Option<IngestTable> {
+    let table = folder.tables.get(name)?;
     // Opening the folder reports the problems of its declarations.
     let problems = Problems::default();
     let has_columns = !table.columns.0.is_empty() && table.transform.is_none();
@@ -170,11 +147,11 @@ pub(super) fn declared_table(entry: &DatabaseConfig, name: &str) -> Option<Inges
         name: name.to_owned(),
         schema: has_columns.then(|| build_columns(table, &problems)),
         adds_columns: table.evolve == Some(EvolveConfig::AddColumns),
-        stamps: build_stamps(table, &problems),
+        stamps: build_stamps(&table.stamp, &problems),
     })
 }
 
-fn build_columns(table: &TableConfig, problems: &Problems) -> Arc<Schema> {
+fn build_columns(table: &IngestTableConfig, problems: &Problems) -> Arc<Schema> {
     let mut fields: Vec<Field> = Vec::new();
     for (name, text) in &table.columns.0 {
         let problems = problems.at(format_args!("columns.{name}"));
@@ -210,7 +187,7 @@ fn parse_partition(text: &str) -> Option<PartitionBy> {
     }
 }
 
-fn build_stamps(table: &TableConfig, problems: &Problems) -> Vec<ColumnStamp> {
+fn build_stamps(stamps: &BTreeMap<String, String>, problems: &Problems) -> Vec<ColumnStamp> {
     let stamp = |(column, attribute): (&String, &String)| {
         let is_claim = attribute.strip_prefix("claims.").is_some_and(|claim| !claim.is_empty());
         if !is_claim && attribute != "tenant" && attribute != "subject" {
@@ -219,38 +196,7 @@ fn build_stamps(table: &TableConfig, problems: &Problems) -> Vec<ColumnStamp> {
         }
         ColumnStamp { column: column.clone(), attribute: attribute.clone() }
     };
-    table.stamp.iter().map(stamp).collect()
-}
-
-/// Reports keys that only tables of files have.
-fn check_keys(table: &TableConfig, problems: &Problems) {
-    let of_ingest = TableConfig {
-        columns: table.columns.clone(),
-        partition_by: table.partition_by.clone(),
-        retention: table.retention,
-        evolve: table.evolve,
-        transform: table.transform.clone(),
-        stamp: table.stamp.clone(),
-        ..TableConfig::default()
-    };
-    if *table != of_ingest {
-        let message = "a table of an ingest folder has columns, partition_by, retention, evolve, transform and stamp, and no other key";
-        problems.add("", message);
-    }
-}
-
-/// Reports keys of a table of files that only tables of an ingest folder have.
-pub(super) fn check_file_table(table: &TableConfig, problems: &Problems) {
-    let keys = [
-        ("partition_by", !table.partition_by.is_empty()),
-        ("retention", table.retention.is_some()),
-        ("evolve", table.evolve.is_some()),
-        ("transform", table.transform.is_some()),
-        ("stamp", !table.stamp.is_empty()),
-    ];
-    for (member, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
-        problems.add(member, "is for tables of an ingest folder, and this database has files");
-    }
+    stamps.iter().map(stamp).collect()
 }
 
 #[cfg(test)]

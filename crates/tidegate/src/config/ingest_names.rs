@@ -1,6 +1,5 @@
 //! The names of tables that take rows, without opening a database.
 
-use super::ingest::ingest_folder;
 use super::types::Config;
 
 /// A database that takes rows, and its tables as far as the configuration names them.
@@ -14,10 +13,8 @@ pub(crate) struct IngestNames<'a> {
 /// The databases that take rows.
 pub(crate) fn ingest_names(config: &Config) -> Vec<IngestNames<'_>> {
     let named = config.databases.iter().filter_map(|entry| {
-        let ingest = entry.ingest.clone()?;
-        let is_folder = ingest_folder(entry).is_some();
-        let tables = if is_folder { entry.tables.keys().cloned().collect() } else { ingest.into_vec() };
-        Some(IngestNames { database: &entry.name, tables, is_folder })
+        let tables = entry.kind.ingest_tables()?;
+        Some(IngestNames { database: &entry.name, tables, is_folder: entry.kind.folder().is_some() })
     });
     named.collect()
 }

@@ -144,7 +144,7 @@ async fn build_receiver(
     if entry.password.is_some() && entry.username.is_none() {
         problems.add("password", "needs a username");
     }
-    let is_network = |name: &str| loaded.config.databases.iter().any(|own| own.name == name && own.network.is_some());
+    let is_network = |name: &str| open.by_name.get(name).is_some_and(|opened| opened.database.network().is_some());
     if table.iter().flat_map(|table| &table.target).any(|target| is_network(target.database())) {
         let message = "is a table of a network, which takes rows from callers only; receive the messages at its nodes";
         problems.add("table", message);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
 
-use super::databases::{OpenDatabases, OpenedDatabase};
+use super::databases::{DatabaseConfig, FolderConfig, OpenDatabases, OpenedDatabase};
 use super::ingest::declared_table;
-use super::types::{Config, DatabaseConfig};
+use super::types::Config;
 
 /// A table that takes rows.
 pub(super) struct NamedTable {
@@ -31,9 +31,10 @@ impl NamedTable {
         // A database that could not be opened is a problem of its own.
         let Some(opened) = open.by_name.get(&entry.name) else { return found(None, None) };
         let Some(target) = opened.target() else {
-            let declared = declared_table(entry, table);
-            if declared.is_none() && entry.create_tables == Some(false) {
-                require_stored_table(entry, opened, table).await?;
+            let Some(folder) = entry.kind.folder() else { return found(None, None) };
+            let declared = declared_table(folder, table);
+            if declared.is_none() && !folder.creates_tables() {
+                require_stored_table(folder, opened, table).await?;
             }
             return found(None, declared);
         };
@@ -47,7 +48,7 @@ impl NamedTable {
 
 /// The database that takes rows, and the name of the table in it. Names of databases may contain dots.
 fn split_name<'a>(name: &'a str, config: &'a Config) -> Result<(&'a DatabaseConfig, &'a str), String> {
-    let taking = config.databases.iter().filter(|entry| entry.ingest.is_some());
+    let taking = config.databases.iter().filter(|entry| takes_rows(entry));
     let tables = taking.filter_map(|entry| Some((entry, name.strip_prefix(entry.name.as_str())?.strip_prefix('.')?)));
     let found = tables.filter(|(_, table)| !table.is_empty()).max_by_key(|(entry, _)| entry.name.len());
     found.ok_or_else(|| match name.split_once('.') {
@@ -56,16 +57,20 @@ fn split_name<'a>(name: &'a str, config: &'a Config) -> Result<(&'a DatabaseConf
     })
 }
 
-/// Checks that a table exists that its database neither declares nor creates.
-async fn require_stored_table(entry: &DatabaseConfig, opened: &OpenedDatabase, table: &str) -> Result<(), String> {
+fn takes_rows(entry: &DatabaseConfig) -> bool {
+    entry.kind.ingest_tables().is_some()
+}
+
+/// Checks that a table exists that its folder neither declares nor creates.
+async fn require_stored_table(folder: &FolderConfig, opened: &OpenedDatabase, table: &str) -> Result<(), String> {
     let catalog = opened.database.catalog(&Principal::process_user()).await.map_err(|error| error.to_string())?;
     let stored = catalog.tables.iter().map(|stored| stored.name.as_str());
     if stored.clone().any(|name| name == table) {
         return Ok(());
     }
-    let names = stored.chain(entry.tables.keys().map(String::as_str)).filter(|name| !name.ends_with(REJECTS_SUFFIX));
+    let names = stored.chain(folder.tables.keys().map(String::as_str)).filter(|name| !name.ends_with(REJECTS_SUFFIX));
     let names: BTreeSet<&str> = names.collect();
-    Err(with_names(format!("database {:?} has no table {table:?} that takes rows", entry.name), names))
+    Err(with_names(format!("database {:?} has no table {table:?} that takes rows", opened.database.name()), names))
 }
 
 fn no_rows_taken(config: &Config, database: &str) -> String {
@@ -73,7 +78,7 @@ fn no_rows_taken(config: &Config, database: &str) -> String {
         true => format!("database {database:?} takes no rows, as it has no key ingest"),
         false => format!("there is no database {database:?}"),
     };
-    let taking = config.databases.iter().filter(|entry| entry.ingest.is_some()).map(|entry| entry.name.as_str());
+    let taking = config.databases.iter().filter(|entry| takes_rows(entry)).map(|entry| entry.name.as_str());
     let taking: BTreeSet<&str> = taking.collect();
     if taking.is_empty() {
         return format!("{lead}; declare one under databases: {{name: {database}, ingest: ./{database}}}");

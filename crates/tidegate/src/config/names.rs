@@ -7,7 +7,6 @@ use tidegate_runtime::SnapshotBuilder;
 use tidegate_tools::{DISCOVER_TOOLSET, FOLDER_TOOLS, OTLP_TOOLS, TABLE_TOOLS};
 use tidegate_transport::http::is_reserved_toolset_name;
 
-use super::ingest::ingest_folder;
 use super::ingest_names::ingest_names;
 use super::problems::Problems;
 use super::types::Config;
@@ -60,7 +59,7 @@ pub(super) fn row_tools(config: &Config) -> impl Iterator<Item = &'static str> {
     let (tables, receivers) = (ingest_names(config), &config.receivers);
     let groups: [(bool, &[&str]); 5] = [
         (!tables.is_empty(), &TABLE_TOOLS),
-        (config.databases.iter().any(|entry| ingest_folder(entry).is_some()), &FOLDER_TOOLS),
+        (tables.iter().any(|names| names.is_folder), &FOLDER_TOOLS),
         (receivers.otlp.is_some(), &OTLP_TOOLS),
         (receivers.prometheus.is_some(), &["receive_prometheus"]),
         (receivers.bulk.is_some(), &["receive_bulk"]),

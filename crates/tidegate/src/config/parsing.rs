@@ -4,12 +4,13 @@
 //! The check is not that of [`tidegate_core::JsonSchema`], whose violations are for models: they quote the value as JSON,
 //! and with a map or list all values of variables in it.
 //!
-//! Depends on no engine and opens nothing: `fuzz/` compiles this module separately.
+//! Depends on no engine and opens nothing: `fuzz/` compiles this module separately, without the kinds of databases.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use tidegate_core::{misspelled_name, nearest_names};
 
+use super::databases;
 use super::document::Document;
 use super::problem::ConfigProblem;
 use super::types::Config;
@@ -18,14 +19,20 @@ const PROBLEMS_MAX: usize = 50;
 
 /// The configuration in `document`. Its values may still contradict each other.
 pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProblem>> {
-    let problems = check_schema(document, &schema());
+    let schema = schema();
+    let mut checker = SchemaChecker { document, root: &schema, problems: Vec::new(), kind_problems: Vec::new() };
+    checker.value(&document.value, &schema, &Kinds::default(), "");
+    let SchemaChecker { mut problems, mut kind_problems, .. } = checker;
     if !problems.is_empty() {
+        problems.truncate(PROBLEMS_MAX);
         return Err(problems);
     }
-    serde_path_to_error::deserialize(document.value.clone()).map_err(|error| {
+    let config: Config = serde_path_to_error::deserialize(document.value.clone()).map_err(|error| {
         let path = error.path().to_string().trim_end_matches('.').to_owned();
         vec![ConfigProblem::new(path, redacted_message(document, &error))]
-    })
+    })?;
+    kind_problems.truncate(PROBLEMS_MAX);
+    Ok(Config { kind_problems, ..config })
 }
 
 /// A library may quote the value of a variable in its message, so that such a message is replaced.
@@ -40,31 +47,36 @@ pub(crate) fn schema() -> Value {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>().to_value()
 }
 
-fn check_schema(document: &Document, schema: &Value) -> Vec<ConfigProblem> {
-    let mut checker = SchemaChecker { document, root: schema, problems: Vec::new() };
-    checker.value(&document.value, schema, "");
-    checker.problems.truncate(PROBLEMS_MAX);
-    checker.problems
-}
-
 struct SchemaChecker<'a> {
     document: &'a Document,
     root: &'a Value,
     problems: Vec<ConfigProblem>,
+    /// Databases of no kind, and their keys that only other kinds have.
+    kind_problems: Vec<ConfigProblem>,
+}
+
+/// The kinds that a map may have: each has a schema, whose first required key chooses it.
+#[derive(Default)]
+struct Kinds<'a> {
+    chosen: Option<&'a str>,
+    /// The keys of the other kinds, with their schemas for the value that is checked.
+    others: Vec<(&'a str, &'a Value)>,
 }
 
 impl<'a> SchemaChecker<'a> {
-    fn value(&mut self, value: &Value, schema: &'a Value, path: &str) {
+    fn value(&mut self, value: &Value, schema: &'a Value, kinds: &Kinds<'a>, path: &str) {
         let schema = self.resolve_reference(schema);
         if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
-            let fitting =
-                choices.iter().map(|choice| self.resolve_reference(choice)).find(|choice| has_type(value, choice));
-            match fitting {
-                Some(choice) => self.value(value, choice, path),
-                None => {
+            let choices: Vec<&'a Value> = choices.iter().map(|choice| self.resolve_reference(choice)).collect();
+            let fitting: Vec<&'a Value> = choices.iter().copied().filter(|choice| has_type(value, choice)).collect();
+            match (fitting.first().copied(), value) {
+                (Some(_), Value::Object(members)) if fitting.len() > 1 => self.map_of_kind(members, &fitting, path),
+                (Some(choice), _) => self.value(value, choice, kinds, path),
+                (None, _) => {
                     // `null` is not suggested: an optional key is omitted instead.
-                    let expected = choices.iter().map(|choice| expected_types(self.resolve_reference(choice)));
-                    let expected: Vec<String> = expected.filter(|expected| !expected.is_empty()).collect();
+                    let mut expected: Vec<String> = choices.iter().map(|choice| expected_types(choice)).collect();
+                    expected.retain(|expected| !expected.is_empty());
+                    expected.dedup();
                     self.wrong_type(value, &expected.join(" or "), path);
                 }
             }
@@ -79,11 +91,14 @@ impl<'a> SchemaChecker<'a> {
             self.problems.push(ConfigProblem::new(path, message));
         }
         match value {
-            Value::Object(members) => self.members(members, schema, path),
+            Value::Object(members) => {
+                self.members(members, Some(schema), kinds, path);
+                self.missing_keys(members, required_keys(schema), path);
+            }
             Value::Array(items) => {
                 if let Some(of_items) = schema.get("items") {
                     for (index, item) in items.iter().enumerate() {
-                        self.value(item, of_items, &format!("{path}[{index}]"));
+                        self.value(item, of_items, &Kinds::default(), &format!("{path}[{index}]"));
                     }
                 }
             }
@@ -91,48 +106,94 @@ impl<'a> SchemaChecker<'a> {
         }
     }
 
-    fn members(&mut self, members: &Map<String, Value>, schema: &'a Value, path: &str) {
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let additional = schema.get("additionalProperties");
+    /// A map of one of several kinds.
+    fn map_of_kind(&mut self, members: &Map<String, Value>, schemas: &[&'a Value], path: &str) {
+        let kinds = schemas.iter().filter_map(|&schema| Some((required_keys(schema).next()?, schema)));
+        let mut others: Vec<(&'a str, &'a Value)> = kinds.collect();
+        if let Some(index) = others.iter().position(|(key, _)| members.contains_key(*key)) {
+            let (chosen, schema) = others.remove(index);
+            self.members(members, Some(schema), &Kinds { chosen: Some(chosen), others }, path);
+            return self.missing_keys(members, required_keys(schema), path);
+        }
+        let keys: Vec<&str> = others.iter().map(|(key, _)| *key).collect();
+        let message = format!("needs exactly one of {}", keys.join(", "));
+        self.kind_problems.push(ConfigProblem::new(path, message));
+        let shared_keys = schemas.iter().take(1).flat_map(|&schema| required_keys(schema).skip(1));
+        self.missing_keys(members, shared_keys, path);
+        self.members(members, None, &Kinds { chosen: None, others }, path);
+    }
+
+    fn members(&mut self, members: &Map<String, Value>, schema: Option<&'a Value>, kinds: &Kinds<'a>, path: &str) {
         for (name, value) in members {
             let path = join_path(path, name);
-            match (properties.and_then(|properties| properties.get(name)), additional) {
-                (Some(schema), _) => self.value(value, schema, &path),
-                (None, Some(schema @ Value::Object(_))) => self.value(value, schema, &path),
-                (None, Some(Value::Bool(false))) => {
-                    let names = || properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
-                    let near = nearest_names(name, names());
-                    let is_misspelled = misspelled_name(name, names()).is_some();
-                    let above = self.key_above(members, properties, (name, &path)).filter(|_| !is_misspelled);
-                    let advice = match (above, near.first()) {
-                        (Some(above), _) => format!("it is a key of {above} above it: indent it more"),
-                        (None, Some(near)) => format!("did you mean {near}?"),
-                        (None, None) => format!("the keys are {}", names().collect::<Vec<_>>().join(", ")),
-                    };
-                    self.problems.push(ConfigProblem::new(path, format!("unknown key; {advice}")));
+            let in_kind = |&(key, schema): &(&'a str, &'a Value)| Some((key, self.member(schema, name)?));
+            let mut others: Vec<(&'a str, &'a Value)> = kinds.others.iter().filter_map(in_kind).collect();
+            if let Some(schema) = schema.and_then(|schema| self.member(schema, name)) {
+                self.value(value, schema, &Kinds { chosen: kinds.chosen, others }, &path);
+            } else if schema.is_some_and(|schema| schema.get("additionalProperties") != Some(&Value::Bool(false))) {
+                // A map with any keys.
+            } else if others.is_empty() {
+                let message = self.unknown_key(members, schema, kinds, (name, &path));
+                self.problems.push(ConfigProblem::new(path, message));
+            } else {
+                if let Some(chosen) = kinds.chosen {
+                    let message = misplaced_key(chosen, name, others.iter().map(|(key, _)| *key));
+                    self.kind_problems.push(ConfigProblem::new(path.as_str(), message));
                 }
-                (None, _) => {}
+                let (_, schema) = others.remove(0);
+                self.value(value, schema, &Kinds { chosen: None, others }, &path);
             }
         }
-        let required = schema.get("required").and_then(Value::as_array);
-        for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if !members.contains_key(name) {
-                self.problems.push(ConfigProblem::new(path, format!("{name} is missing")));
+    }
+
+    /// What is wrong with the key `name` at `path`, which no kind has, and what is meant.
+    fn unknown_key(
+        &self,
+        members: &Map<String, Value>,
+        schema: Option<&'a Value>,
+        kinds: &Kinds<'a>,
+        (name, path): (&str, &str),
+    ) -> String {
+        let schemas = || schema.into_iter().chain(kinds.others.iter().map(|(_, schema)| *schema));
+        let is_misspelled = misspelled_name(name, schemas().flat_map(key_names)).is_some();
+        let above = self.key_above(members, schema, (name, path)).filter(|_| !is_misspelled);
+        // A key of the same kind is meant rather than one of another.
+        let near = || schemas().find_map(|schema| nearest_names(name, key_names(schema)).into_iter().next());
+        let advice = match (above, near()) {
+            (Some(above), _) => format!("it is a key of {above} above it: indent it more"),
+            (None, Some(near)) => format!("did you mean {near}?"),
+            (None, None) => {
+                let of_kinds = kinds.others.iter().filter(|_| schema.is_none()).map(|(key, _)| *key);
+                let keys: Vec<&str> = schema.into_iter().flat_map(key_names).chain(of_kinds).collect();
+                format!("the keys are {}", keys.join(", "))
             }
-        }
+        };
+        format!("unknown key; {advice}")
+    }
+
+    fn missing_keys<'b>(&mut self, members: &Map<String, Value>, required: impl Iterator<Item = &'b str>, path: &str) {
+        let missing = required.filter(|name| !members.contains_key(*name));
+        self.problems.extend(missing.map(|name| ConfigProblem::new(path, format!("{name} is missing"))));
+    }
+
+    /// The schema of the member `name` of a map.
+    fn member(&self, schema: &'a Value, name: &str) -> Option<&'a Value> {
+        let own = schema.get("properties").and_then(|properties| properties.get(name));
+        let of_all = || schema.get("additionalProperties").filter(|schema| schema.is_object());
+        own.or_else(of_all).map(|schema| self.resolve_reference(schema))
     }
 
     /// The nearest of `members` on a line above the unknown key `name` at `path` that has a key of this name itself.
     fn key_above<'b>(
         &self,
         members: &'b Map<String, Value>,
-        properties: Option<&'a Map<String, Value>>,
+        schema: Option<&'a Value>,
         (name, path): (&str, &str),
     ) -> Option<&'b str> {
         let position = self.document.position(path)?;
         let enclosing = path.strip_suffix(name)?.trim_end_matches('.');
         let above = members.keys().filter_map(|other| {
-            properties?.get(other).filter(|schema| self.has_key(schema, name))?;
+            self.member(schema?, other).filter(|schema| self.has_key(schema, name))?;
             let other_position = self.document.position(&join_path(enclosing, other))?;
             let is_above = other_position.file == position.file && other_position.line < position.line;
             Some((other_position, other.as_str())).filter(|_| is_above)
@@ -144,10 +205,8 @@ impl<'a> SchemaChecker<'a> {
     fn has_key(&self, schema: &'a Value, name: &str) -> bool {
         let schema = self.resolve_reference(schema);
         let choices = schema.get("anyOf").and_then(Value::as_array).into_iter().flatten();
-        let has = |schema: &Value| schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
-        std::iter::once(schema)
-            .chain(choices.map(|choice| self.resolve_reference(choice)))
-            .any(|schema| has(schema) || schema.get("items").is_some_and(|items| has(self.resolve_reference(items))))
+        schema.get("properties").is_some_and(|properties| properties.get(name).is_some())
+            || choices.chain(schema.get("items")).any(|schema| self.has_key(schema, name))
     }
 
     fn wrong_type(&mut self, value: &Value, expected: &str, path: &str) {
@@ -170,6 +229,33 @@ impl<'a> SchemaChecker<'a> {
         let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
         target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema)
     }
+}
+
+/// What is wrong with the key `name` of a database of the kind `chosen`. Databases of the kinds `owners` have it.
+fn misplaced_key<'a>(chosen: &str, name: &str, owners: impl Iterator<Item = &'a str>) -> String {
+    if let Some(advice) = databases::advice(chosen, name) {
+        return advice.to_owned();
+    }
+    let (own, others): (Vec<&str>, Vec<&str>) = owners.partition(|key| *key == name);
+    let others = match others.as_slice() {
+        [] => String::new(),
+        [only] => format!("with {only}"),
+        [first @ .., last] => format!("with {} or {last}", first.join(", ")),
+    };
+    let owner = match (own.is_empty(), others.is_empty()) {
+        (true, _) => others,
+        (false, true) => "of its own".to_owned(),
+        (false, false) => format!("of its own, or one {others}"),
+    };
+    format!("is for a database {owner}; this one has {chosen}")
+}
+
+fn key_names(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flat_map(|keys| keys.keys().map(String::as_str))
+}
+
+fn required_keys(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn join_path(path: &str, name: &str) -> String {

@@ -12,6 +12,7 @@ use tidegate_auth::{TokenKey, TokenOptions};
 use tidegate_postgres::PostgresOptions;
 use tidegate_runtime::CacheHint;
 use tidegate_sql::Transaction;
+use tidegate_sqlite::SqliteOptions;
 use tidegate_transport::http::HttpOptions;
 
 use super::LoadedConfig;
@@ -22,7 +23,7 @@ use crate::options::LimitOptions;
 use crate::quantity;
 
 /// Keys whose default is no value of the code that tests can read.
-const UNREADABLE: [&str; 3] = ["HttpRequestConfig.max_bytes", "MqttConfig.qos", "TableConfig.skip"];
+const UNREADABLE: [&str; 3] = ["HttpRequestConfig.max_bytes", "MqttConfig.qos", "FileTableConfig.skip"];
 
 /// Milliseconds of a duration, or bytes of a size, or a number.
 fn number(text: &str) -> Option<u64> {
@@ -83,13 +84,15 @@ fn comments_state_the_other_defaults() {
         ("AuditConfig.keep_files", audit.kept_files as u64),
         ("AuditConfig.max_size", audit.bytes_max),
         ("CallLimitsConfig.stall_timeout", millis(transaction.stall_timeout)),
-        ("DatabaseConfig.connection_timeout", millis(postgres.acquire_timeout)),
-        ("DatabaseConfig.lock_timeout", millis(postgres.lock_timeout)),
-        ("DatabaseConfig.max_message_bytes", postgres.message_bytes_max as u64),
-        ("DatabaseConfig.timeout", millis(flight_sql.timeout)),
+        ("FlightSqlConfig.timeout", millis(flight_sql.timeout)),
         ("ListCacheConfig.ttl", millis(CacheHint::LISTS.time_to_live)),
         ("NetworkConfig.timeout", millis(flight_sql.timeout)),
+        ("PostgresConfig.connection_timeout", millis(postgres.acquire_timeout)),
+        ("PostgresConfig.connections", postgres.connections_max as u64),
+        ("PostgresConfig.lock_timeout", millis(postgres.lock_timeout)),
+        ("PostgresConfig.max_message_bytes", postgres.message_bytes_max as u64),
         ("ServerConfig.max_body", HttpOptions::default().body_bytes_max as u64),
+        ("SqliteConfig.connections", SqliteOptions::default().connections_max as u64),
         ("TokensConfig.leeway", u64::from(tokens.leeway_seconds) * 1_000),
         ("ToolLimitsConfig.stall_timeout", millis(transaction.stall_timeout)),
         ("TransactionConfig.retries", u64::from(transaction.retries_max)),

@@ -7,33 +7,30 @@ use tidegate_engines::{
 };
 use tidegate_ingest_formats::CsvQuotes;
 
-use super::ingest;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::quantities::OneOrMany;
-use super::types::{InferConfig, QuotesConfig, RaggedConfig, TableConfig};
+use super::types::{FileTableConfig, InferConfig, QuotesConfig, RaggedConfig};
 
 pub(super) fn build_text_tables(
-    entries: &BTreeMap<String, TableConfig>,
+    entries: &BTreeMap<String, FileTableConfig>,
     path: &str,
 ) -> Result<BTreeMap<String, TextTableOptions>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     let mut tables = BTreeMap::new();
     for (name, entry) in entries {
         let problems = problems.at(format_args!("tables.{name}"));
-        ingest::check_file_table(entry, &problems);
         tables.insert(name.clone(), text_table(entry, &problems));
     }
     problems.checked(tables)
 }
 
-fn text_table(entry: &TableConfig, problems: &Problems) -> TextTableOptions {
+fn text_table(entry: &FileTableConfig, problems: &Problems) -> TextTableOptions {
     // Without `..`, so that the compiler reports a key that is missing here.
     #[rustfmt::skip]
-    let TableConfig {
+    let FileTableConfig {
         delimiter, quote, escape, quotes: _, skip_blanks, header, null, decimal: _, thousands: _, encoding, skip, ragged,
         one_table, comment, infer, columns: column_types, format: _, pattern: _, groups: _, time_zone: _,
-        partition_by: _, retention: _, evolve: _, transform: _, stamp: _,
     } = entry;
     let character = |member: &str, text: &Option<String>| {
         let text = text.as_ref()?;
@@ -106,7 +103,7 @@ fn parse_encoding(name: &str, problems: &Problems) -> Option<TextEncoding> {
     encoding
 }
 
-fn csv_quotes(entry: &TableConfig, problems: &Problems) -> Option<CsvQuotes> {
+fn csv_quotes(entry: &FileTableConfig, problems: &Problems) -> Option<CsvQuotes> {
     let quotes = entry.quotes?;
     if quotes == QuotesConfig::None && (entry.quote.is_some() || entry.escape.is_some()) {
         let message = "is none, so that quote and escape have no effect; remove them, or quotes";
@@ -119,19 +116,19 @@ fn csv_quotes(entry: &TableConfig, problems: &Problems) -> Option<CsvQuotes> {
     })
 }
 
-fn log_options(entry: &TableConfig, problems: &Problems) -> LogTableOptions {
-    let TableConfig { format, pattern, groups, time_zone, .. } = entry;
+fn log_options(entry: &FileTableConfig, problems: &Problems) -> LogTableOptions {
+    let FileTableConfig { format, pattern, groups, time_zone, .. } = entry;
     let parsed = LogTableOptions::parse(format.as_deref(), pattern.as_deref(), groups, time_zone.as_deref());
     let log = parsed.unwrap_or_else(|wrong| {
         wrong.into_iter().for_each(|LogOptionProblem { key, message }| problems.add(key, message));
         LogTableOptions::default()
     });
-    let of_other_tables = TableConfig {
+    let of_other_tables = FileTableConfig {
         format: format.clone(),
         pattern: pattern.clone(),
         groups: groups.clone(),
         time_zone: time_zone.clone(),
-        ..TableConfig::default()
+        ..FileTableConfig::default()
     };
     if !log.is_empty() && *entry != of_other_tables {
         let message = "has options of a log (format, pattern, groups, time_zone) and options of CSV files or sheets; write \
@@ -141,7 +138,7 @@ fn log_options(entry: &TableConfig, problems: &Problems) -> LogTableOptions {
     log
 }
 
-fn number_format(entry: &TableConfig, problems: &Problems) -> Option<NumberFormat> {
+fn number_format(entry: &FileTableConfig, problems: &Problems) -> Option<NumberFormat> {
     if entry.decimal.is_none() && entry.thousands.is_none() {
         return None;
     }

@@ -13,7 +13,6 @@ use tidegate_tools::{
 };
 
 use super::databases::OpenDatabases;
-use super::ingest::ingest_folder;
 use super::problems::Problems;
 use super::telemetry_sources::TelemetrySources;
 use super::types::Config;
@@ -129,7 +128,7 @@ async fn find(
     problems: &Problems,
 ) -> Option<ReceiverDatabase> {
     let name = name?;
-    let with_folder = config.databases.iter().filter(|entry| ingest_folder(entry).is_some());
+    let with_folder = config.databases.iter().filter(|entry| entry.kind.folder().is_some());
     let names: Vec<&str> = with_folder.map(|entry| entry.name.as_str()).collect();
     if !names.contains(&name) {
         problems.add("", no_folder(config, &names, name));

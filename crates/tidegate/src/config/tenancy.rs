@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use tidegate_core::DatabaseTenants;
 
+use super::databases::DatabaseConfig;
 use super::problems::Problems;
-use super::types::{Config, DatabaseConfig};
+use super::types::Config;
 
 /// The tenants of each database. A federated database belongs to the tenants that may query all its members.
 pub(super) fn build_tenancy(config: &Config, problems: &Problems) -> DatabaseTenants {
@@ -28,7 +29,7 @@ pub(super) fn build_tenancy(config: &Config, problems: &Problems) -> DatabaseTen
 
 /// The tenants of `entry`; `None` for all.
 fn tenants_allowed(entry: &DatabaseConfig, config: &Config) -> Option<BTreeSet<String>> {
-    let members = entry.federated.iter().flatten();
+    let members = entry.kind.members().iter();
     let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
     let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
     let tenants = restricted.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());

@@ -2,32 +2,39 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_core::nearest_names;
 use tidegate_engines::FederatedDatabase;
 
-use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::problems::Problems;
-use crate::config::types::DatabaseConfig;
 
-/// The kinds of members.
-const JOINED_KINDS: &str = "files, postgres, sqlite, flight_sql, network or system";
 const POLICIES_MESSAGE: &str =
     "is for files and SQLite; put them on the databases that are joined here, where they hold as well";
 
-keys_of_kind! {
-    struct FederatedConfig {
-        federated: Vec<String>,
-    }
-    elsewhere {}
+/// Other databases, whose tables can be joined.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct FederatedConfig {
+    /// Databases that are joined here, as database.table. Callers may query all of them through it.
+    federated: Vec<String>,
 }
 
 impl ConfiguredDatabase for FederatedConfig {
-    fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
+    fn advice(key: &str) -> Option<&'static str> {
         (key == "policies").then_some(POLICIES_MESSAGE)
     }
 
-    fn may_keep(&self, _: &OpenedDatabase, _: &str, opening: &Opening<'_>) -> bool {
+    fn opening_order(&self) -> u8 {
+        2
+    }
+
+    fn members(&self) -> &[String] {
+        &self.federated
+    }
+
+    fn may_keep(&self, _: &OpenedDatabase, opening: &Opening<'_>) -> bool {
         let is_unchanged = |name: &String| {
             let (old, new) = (opening.previous.by_name.get(name), opening.opened.by_name.get(name));
             old.zip(new).is_some_and(|(old, new)| Arc::ptr_eq(&old.database, &new.database))
@@ -36,7 +43,7 @@ impl ConfiguredDatabase for FederatedConfig {
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
-        let possible = || opening.opened.by_name.iter().filter(|(_, opened)| opened.entry.federated.is_none());
+        let possible = || opening.opened.by_name.iter().filter(|(_, opened)| opened.entry.of_kind::<Self>().is_none());
         let (mut members, problems) = (Vec::new(), Problems::at_path(path));
         for (index, name) in self.federated.iter().enumerate() {
             match possible().find(|(other, _)| *other == name) {
@@ -44,7 +51,7 @@ impl ConfiguredDatabase for FederatedConfig {
                 None => {
                     let near = nearest_names(name, possible().map(|(name, _)| name.as_str()));
                     let meant = near.first().map(|near| format!("; {near} is")).unwrap_or_default();
-                    let message = format!("{name} is no database of {JOINED_KINDS}{meant}");
+                    let message = format!("{name} is no database of another kind than federated{meant}");
                     problems.add(format_args!("federated[{index}]"), message);
                 }
             }

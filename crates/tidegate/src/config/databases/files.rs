@@ -3,24 +3,40 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_engines::{FileDatabase, FileLimits};
 
-use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
 use crate::config::quantities::OneOrMany;
 use crate::config::tables;
-use crate::config::types::{PolicyConfig, TableConfig};
+use crate::config::types::{FileTableConfig, PolicyConfig};
 
-keys_of_kind! {
-    struct FilesConfig {
-        files: OneOrMany,
-        tables: BTreeMap<String, TableConfig>,
-        policies: Vec<PolicyConfig>,
-    }
-    elsewhere { log_sources }
+/// Files of CSV, Parquet, JSON and other formats, sheets and logs.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct FilesConfig {
+    /// Folders, files or globs: data/2024-*.csv.
+    files: OneOrMany,
+    /// Options by table name, folder or path. Options that are not set are detected. Default: detected.
+    #[serde(default)]
+    tables: BTreeMap<String, FileTableConfig>,
+    /// Row and column policies. Default: none.
+    #[serde(default)]
+    policies: Vec<PolicyConfig>,
+    /// Whether log files become log sources. Default: true.
+    log_sources: Option<bool>,
 }
 
 impl ConfiguredDatabase for FilesConfig {
+    fn policies(&self) -> &[PolicyConfig] {
+        &self.policies
+    }
+
+    fn has_log_sources(&self) -> bool {
+        self.log_sources.unwrap_or(true)
+    }
+
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
         let tables = tables::build_text_tables(&self.tables, path)?;
         let (files, engine) = (opening.resolve(&self.files), opening.engine());

@@ -2,36 +2,50 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_query::Database;
 
-use super::kinds::keys_of_kind;
 use super::remote::{ClientTlsFiles, POLICIES_MESSAGE};
-use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult};
+use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult};
 use crate::config::problem::ConfigProblem;
 use crate::config::quantities::{OneOrMany, SecretText, Time};
+use crate::config::types::ClientTlsConfig;
 use crate::config::types::network::DialectConfig;
-use crate::config::types::{ClientTlsConfig, DatabaseConfig};
 
-keys_of_kind! {
-    #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "nothing is opened"))]
-    struct FlightSqlConfig {
-        flight_sql: OneOrMany,
-        token: Option<SecretText>,
-        catalog: Option<String>,
-        dialect: Option<DialectConfig>,
-        timeout: Option<Time>,
-        tls: ClientTlsConfig,
-    }
-    elsewhere { required }
+/// A server of Arrow Flight SQL.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[cfg_attr(not(feature = "network"), expect(dead_code, reason = "nothing is opened"))]
+pub(super) struct FlightSqlConfig {
+    /// grpc+tls://host:443, or grpc://127.0.0.1:7071 on this machine. Further addresses are replicas, tried in order.
+    flight_sql: OneOrMany,
+    /// Bearer token, sent for all callers. Default: none.
+    token: Option<SecretText>,
+    /// Database of that server. Default: that of the server.
+    catalog: Option<String>,
+    /// SQL of the server. Default: datafusion.
+    dialect: Option<DialectConfig>,
+    /// Maximum time to the first row. Default: 20s.
+    timeout: Option<Time>,
+    /// TLS to the server.
+    #[serde(default)]
+    tls: ClientTlsConfig,
+    /// Whether /ready fails without this database. Default: true.
+    required: Option<bool>,
 }
 
 impl ConfiguredDatabase for FlightSqlConfig {
-    fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
+    fn advice(key: &str) -> Option<&'static str> {
         (key == "policies").then_some(POLICIES_MESSAGE)
     }
 
-    fn may_keep(&self, old: &OpenedDatabase, path: &str, opening: &Opening<'_>) -> bool {
-        ClientTlsFiles::are_unchanged(&self.tls, &format!("{path}.tls"), old, opening)
+    fn is_required(&self) -> bool {
+        self.required.unwrap_or(true)
+    }
+
+    fn tls(&self) -> Option<&ClientTlsConfig> {
+        Some(&self.tls)
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {

@@ -1,10 +1,11 @@
 //! Folders of tables that take rows.
 
 use std::collections::BTreeMap;
-use std::mem::take;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_core::{Error, Principal};
 use tidegate_engines::{FileDatabase, TableSource};
 use tidegate_ingest::IngestFolder;
@@ -15,41 +16,90 @@ use tidegate_query::{
 
 use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::quantities::OneOrMany;
-use crate::config::types::{DatabaseConfig, PolicyConfig, TableConfig};
+use crate::config::types::{IngestTableConfig, PolicyConfig};
 use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
 
-/// The keys beside the folder, which is opened before, as it is shared by configurations.
-#[derive(Clone)]
-pub(super) struct FolderConfig {
-    creates_tables: bool,
-    tables: BTreeMap<String, TableConfig>,
+/// A folder of tables that take rows.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(in crate::config) struct FolderConfig {
+    /// Folder of tables that take rows. Roles grant the right to write.
+    ingest: OneOrMany,
+    /// Whether rows create undeclared tables. Default: true.
+    create_tables: Option<bool>,
+    /// Declared tables by name. Default: none.
+    #[serde(default)]
+    pub(in crate::config) tables: BTreeMap<String, IngestTableConfig>,
+    /// Row and column policies. Default: none.
+    #[serde(default)]
     policies: Vec<PolicyConfig>,
 }
 
 impl FolderConfig {
-    /// Moves the keys of a folder out of an entry.
-    pub(super) fn take_keys(keys: &mut DatabaseConfig) -> Option<Box<dyn ConfiguredDatabase>> {
-        keys.ingest.take_if(|folder| matches!(folder, OneOrMany::One(_)))?;
-        let creates_tables = keys.create_tables.take().unwrap_or(true);
-        Some(Box::new(Self { creates_tables, tables: take(&mut keys.tables), policies: take(&mut keys.policies) }))
+    /// The path of the folder, unless a list is in its place.
+    pub(in crate::config) fn path(&self) -> Option<&String> {
+        match &self.ingest {
+            OneOrMany::One(path) => Some(path),
+            OneOrMany::Many(_) => None,
+        }
+    }
+
+    /// Whether rows create undeclared tables.
+    pub(in crate::config) fn creates_tables(&self) -> bool {
+        self.create_tables.unwrap_or(true)
+    }
+
+    /// The problems of policies that remain when tables get their first rows later. A policy of a declared table, or of its
+    /// rejected rows, then applies. The name of another table may be wrong, which is a warning. The tables of a closed
+    /// folder may be unknown.
+    pub(super) fn admit_later_tables(&self, found: Vec<PolicyProblem>, is_closed: bool) -> Vec<PolicyProblem> {
+        let may_exist_later = self.creates_tables() || is_closed;
+        let remaining = found.into_iter().filter_map(|problem| {
+            let Some(policy) = self.policies.get(problem.policy).filter(|_| problem.part == PolicyPart::Table) else {
+                return Some(problem);
+            };
+            let table = policy.table.strip_suffix(REJECTS_SUFFIX).unwrap_or(&policy.table);
+            if self.tables.contains_key(table) {
+                return None;
+            }
+            let message = format!("{}; the policy applies once the table exists", problem.message);
+            Some(if may_exist_later { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
+        });
+        remaining.collect()
     }
 }
 
 impl ConfiguredDatabase for FolderConfig {
+    fn policies(&self) -> &[PolicyConfig] {
+        &self.policies
+    }
+
+    fn ingest_tables(&self) -> Option<Vec<String>> {
+        Some(self.tables.keys().cloned().collect())
+    }
+
+    fn folder(&self) -> Option<&FolderConfig> {
+        Some(self)
+    }
+
     /// It stays if this process writes to the folder just as before. Another process may have taken or left it.
-    fn may_keep(&self, old: &OpenedDatabase, _: &str, opening: &Opening<'_>) -> bool {
+    fn may_keep(&self, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
         let opened = opening.folders.get(&old.entry.name);
         old.declared_tables().is_some() == opened.is_some_and(|tables| tables.folder_use.declared().is_some())
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
+        if self.path().is_none() {
+            let message = "is a folder; a list names tables of a database that another key opens, such as postgres";
+            return Err(key_problem(path, "ingest", message));
+        }
         // Without tables, opening the folder was a problem that is reported.
         let OpenedTables { source, folder_use, .. } = opening.folders.remove(name).ok_or_else(Vec::new)?;
         let policies = opening.row_policies(&self.policies, path)?;
         let opened = FileDatabase::of_source(name, DatabaseKind::Ingest, source.clone(), opening.engine());
         let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
         let files = Arc::new(opened.with_row_policies(policies));
-        let folder = IngestDatabase { files: files.clone(), source, folder_use, config: self.clone() };
+        let folder = IngestDatabase { files: files.clone(), source, folder_use };
         Ok((files, KindParts { folder: Some(Arc::new(folder)), ..KindParts::default() }))
     }
 }
@@ -59,7 +109,6 @@ pub(super) struct IngestDatabase {
     files: Arc<FileDatabase>,
     source: Arc<dyn TableSource>,
     folder_use: FolderUse,
-    config: FolderConfig,
 }
 
 impl IngestDatabase {
@@ -73,32 +122,17 @@ impl IngestDatabase {
         !matches!(self.folder_use, FolderUse::Reads)
     }
 
+    /// Whether the folder could not be opened.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self.folder_use, FolderUse::Closed(_))
+    }
+
     fn writer(&self) -> Result<&IngestFolder, Error> {
         match &self.folder_use {
             FolderUse::Writes(declared) => Ok(&declared.folder),
             FolderUse::Locked(refusal) | FolderUse::Closed(refusal) => Err(refusal.clone()),
             FolderUse::Reads => Err(Error::internal("this process does not write to the folder")),
         }
-    }
-
-    /// The problems of policies that remain when tables get their first rows later. A policy of a declared table, or of its
-    /// rejected rows, then applies. The name of another table may be wrong, which is a warning.
-    pub(super) fn admit_later_tables(&self, found: Vec<PolicyProblem>) -> Vec<PolicyProblem> {
-        let FolderConfig { creates_tables, tables, policies } = &self.config;
-        // The tables of a closed folder may be unknown.
-        let may_exist_later = *creates_tables || matches!(self.folder_use, FolderUse::Closed(_));
-        let remaining = found.into_iter().filter_map(|problem| {
-            let Some(policy) = policies.get(problem.policy).filter(|_| problem.part == PolicyPart::Table) else {
-                return Some(problem);
-            };
-            let table = policy.table.strip_suffix(REJECTS_SUFFIX).unwrap_or(&policy.table);
-            if tables.contains_key(table) {
-                return None;
-            }
-            let message = format!("{}; the policy applies once the table exists", problem.message);
-            Some(if may_exist_later { PolicyProblem { message, is_warning: true, ..problem } } else { problem })
-        });
-        remaining.collect()
     }
 }
 

@@ -2,23 +2,39 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_engines::{JournalTable, SystemDatabase};
 
-use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
 use crate::config::quantities::OneOrMany;
 use crate::config::types::PolicyConfig;
 
-keys_of_kind! {
-    struct JournalConfig {
-        journal: OneOrMany,
-        sensitive: Option<String>,
-        policies: Vec<PolicyConfig>,
-    }
-    elsewhere { log_sources }
+/// Journals of systemd.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct JournalConfig {
+    /// Folders with systemd journals: /var/log/journal. The table entries is a log source with the name of the
+    /// database.
+    journal: OneOrMany,
+    /// Access name for command lines and environment variables. Default: none; they are masked for all callers.
+    sensitive: Option<String>,
+    /// Row and column policies. Default: none.
+    #[serde(default)]
+    policies: Vec<PolicyConfig>,
+    /// Whether the journal becomes a log source. Default: true.
+    log_sources: Option<bool>,
 }
 
 impl ConfiguredDatabase for JournalConfig {
+    fn policies(&self) -> &[PolicyConfig] {
+        &self.policies
+    }
+
+    fn has_log_sources(&self) -> bool {
+        self.log_sources.unwrap_or(true)
+    }
+
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
         let policies = opening.row_policies(&self.policies, path)?;
         let table = JournalTable::open(opening.resolve(&self.journal));

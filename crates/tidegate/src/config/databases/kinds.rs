@@ -1,6 +1,16 @@
-//! The kinds of databases that a configuration can have, and the keys of each.
+//! The kinds of databases that a configuration can have: the key that is present chooses one.
+//!
+//! A kind is a type with its keys in a file of this folder, and a line of [`KINDS`].
 
-use super::ConfiguredDatabase;
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
 use super::federated::FederatedConfig;
 use super::files::FilesConfig;
 use super::flight_sql::FlightSqlConfig;
@@ -10,175 +20,183 @@ use super::network::NodesConfig;
 use super::postgres::PostgresConfig;
 use super::sqlite::SqliteConfig;
 use super::system::SystemTablesConfig;
+use super::{ConfiguredDatabase, Opening, OpeningResult};
 use crate::config::problem::ConfigProblem;
-use crate::config::problems::Problems;
-use crate::config::types::{ClientTlsConfig, DatabaseConfig, TenancyConfig};
 
-/// Moves the keys of a kind out of an entry; `None` if its own key is missing.
-type TakeKeys = fn(&mut DatabaseConfig) -> Option<Box<dyn ConfiguredDatabase>>;
-
-/// The kinds with a key that no other kind has.
-const KINDS: [(&str, TakeKeys); 8] = [
-    ("files", FilesConfig::take_keys),
-    ("sqlite", SqliteConfig::take_keys),
-    ("postgres", PostgresConfig::take_keys),
-    ("federated", FederatedConfig::take_keys),
-    ("flight_sql", FlightSqlConfig::take_keys),
-    ("network", NodesConfig::take_keys),
-    ("system", SystemTablesConfig::take_keys),
-    ("journal", JournalConfig::take_keys),
+/// The kinds. Of several keys that are present, the first one counts: `ingest` is also a key of other kinds.
+static KINDS: [Kind; 9] = [
+    Kind::new::<FilesConfig>("files"),
+    Kind::new::<SqliteConfig>("sqlite"),
+    Kind::new::<PostgresConfig>("postgres"),
+    Kind::new::<FederatedConfig>("federated"),
+    Kind::new::<FlightSqlConfig>("flight_sql"),
+    Kind::new::<NodesConfig>("network"),
+    Kind::new::<SystemTablesConfig>("system"),
+    Kind::new::<JournalConfig>("journal"),
+    Kind::new::<FolderConfig>("ingest"),
 ];
 
-/// Declares the type of a kind, with its own key first, and the function that takes them out of an entry. Keys that are read
-/// where the node is assembled are named behind it.
-macro_rules! keys_of_kind {
-    (
-        $(#[$attribute:meta])*
-        struct $name:ident { $own:ident: $own_type:ty, $($key:ident: $type:ty,)* }
-        elsewhere { $($other:ident)* }
-    ) => {
-        $(#[$attribute])*
-        pub(super) struct $name {
-            $own: $own_type,
-            $($key: $type,)*
-        }
-
-        impl $name {
-            pub(super) fn take_keys(
-                keys: &mut $crate::config::types::DatabaseConfig,
-            ) -> Option<Box<dyn super::ConfiguredDatabase>> {
-                let $own = keys.$own.take()?;
-                $(keys.$other = Default::default();)*
-                Some(Box::new(Self { $own, $($key: std::mem::take(&mut keys.$key),)* }))
-            }
-        }
-    };
+struct Kind {
+    key: &'static str,
+    parse: fn(Map<String, Value>) -> Arc<dyn ConfiguredDatabase>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+    advice: fn(&str) -> Option<&'static str>,
 }
 
-pub(super) use keys_of_kind;
-
-pub(in crate::config) const TABLES_MESSAGE: &str =
-    "is for files and for tables that take rows, and this database has neither";
-const FOR_POSTGRES: Option<&str> = Some("is for PostgreSQL, and this database is not");
-const FOR_FLIGHT_SQL: Option<&str> = Some("is for flight_sql, and this database is not");
-const FOR_ENGINES: Option<&str> = Some("is for PostgreSQL and SQLite, and this database is neither");
-
-/// The database that `entry` at `path` configures. Keys that its kind does not have are problems.
-pub(super) fn configured_database(
-    entry: &DatabaseConfig,
-    path: &str,
-) -> Result<Box<dyn ConfiguredDatabase>, Vec<ConfigProblem>> {
-    let mut rest = entry.clone();
-    let mut chosen: Vec<_> = KINDS.iter().filter_map(|(_, take_keys)| take_keys(&mut rest)).collect();
-    if chosen.is_empty() {
-        // In other kinds, the key names tables.
-        chosen.extend(FolderConfig::take_keys(&mut rest));
-    }
-    let advice = |key: &str| chosen.iter().find_map(|kind| kind.advice(key, entry));
-    let problems = Problems::at_path(path);
-    add_misplaced_keys(rest, !chosen.is_empty(), advice, &problems);
-    problems.checked(())?;
-    match (chosen.pop(), chosen.is_empty()) {
-        (Some(database), true) => Ok(database),
-        _ => Err(vec![ConfigProblem::new(path, one_kind_message())]),
+impl Kind {
+    /// The kind with the keys of `T`. The first of them is `key`, and the only one that is required.
+    const fn new<T: ConfiguredDatabase + DeserializeOwned + JsonSchema>(key: &'static str) -> Self {
+        Self { key, parse: parse_keys::<T>, schema: schema_of::<T>, advice: T::advice }
     }
 }
 
-fn one_kind_message() -> String {
-    let [others @ .., last] = KINDS.map(|(key, _)| key);
-    format!("needs exactly one of {} and {last}, or ingest with a folder", others.join(", "))
+/// What to write instead of `key` in a database of the kind with the key `kind`, if it has something in its place.
+pub(in crate::config) fn advice(kind: &str, key: &str) -> Option<&'static str> {
+    KINDS.iter().find(|other| other.key == kind).and_then(|kind| (kind.advice)(key))
 }
 
-/// Reports the keys of `rest`, which the kinds of the entry have not taken.
-fn add_misplaced_keys(
-    rest: DatabaseConfig,
-    has_kind: bool,
-    advice: impl Fn(&str) -> Option<&'static str>,
-    problems: &Problems,
-) {
-    let set = shared_keys(rest, has_kind).into_iter().filter(|(_, is_set, _)| *is_set);
-    for (key, message) in set.filter_map(|(key, _, message)| Some((key, advice(key).or(message)?))) {
-        problems.add(key, message);
+/// A database of the configuration.
+#[derive(Clone)]
+pub(crate) struct DatabaseConfig {
+    pub(crate) name: String,
+    pub(crate) tenants: Option<Vec<String>>,
+    /// All keys as they are written.
+    keys: Map<String, Value>,
+    pub(in crate::config) kind: Arc<dyn ConfiguredDatabase>,
+}
+
+tidegate_core::impl_debug!(DatabaseConfig { name });
+
+impl PartialEq for DatabaseConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys
     }
 }
 
-/// The keys that choose no kind by themselves: whether they are in `rest`, and what they are for.
-#[rustfmt::skip]
-fn shared_keys(rest: DatabaseConfig, has_kind: bool) -> [(&'static str, bool, Option<&'static str>); 27] {
-    // Without `..`, so that the compiler reports a key that is missing here.
-    let DatabaseConfig {
-        name: _, tenants: _,
-        files: _, sqlite: _, postgres: _, federated: _, flight_sql: _, network: _, system: _, journal: _,
-        policies, ingest, create_tables, tables, log_sources, sensitive, required, connections, cache,
-        token, catalog, dialect, timeout, tls,
-        role, claims, settings, tenancy, schemas, strict, pgbouncer, max_cost, allow_functions, max_message_bytes,
-        handlers, connection_timeout, lock_timeout,
-    } = rest;
-    let for_ingest = match has_kind {
-        true => "is a database of its own, or names tables of postgres, sqlite or network; this database is of another kind",
-        false => "is a folder; a list names tables of postgres, sqlite or network",
-    };
-    [
-        ("policies", !policies.is_empty(), None),
-        ("tables", !tables.is_empty() && ingest.is_none(), Some(TABLES_MESSAGE)),
-        ("ingest", ingest.is_some(), Some(for_ingest)),
-        ("create_tables", create_tables.is_some(), Some("is for ingest folders, and this database has none")),
-        ("log_sources", log_sources.is_some(), Some("is for files and journals, and this database is neither")),
-        ("sensitive", sensitive.is_some(), Some("is for journals, and this database is none")),
-        ("required", required.is_some(), Some("is for PostgreSQL and flight_sql, and this database is neither")),
-        ("connections", connections.is_some(), FOR_ENGINES),
-        ("cache", cache.is_some(), FOR_ENGINES),
-        ("token", token.is_some(), FOR_FLIGHT_SQL), ("catalog", catalog.is_some(), FOR_FLIGHT_SQL),
-        ("dialect", dialect.is_some(), FOR_FLIGHT_SQL), ("timeout", timeout.is_some(), FOR_FLIGHT_SQL),
-        ("tls", tls != ClientTlsConfig::default(), FOR_FLIGHT_SQL),
-        ("role", role.is_some(), FOR_POSTGRES), ("claims", claims.is_some(), FOR_POSTGRES),
-        ("settings", !settings.is_empty(), FOR_POSTGRES),
-        ("tenancy", tenancy != TenancyConfig::default(), FOR_POSTGRES),
-        ("schemas", schemas.is_some(), FOR_POSTGRES), ("strict", strict, FOR_POSTGRES),
-        ("pgbouncer", pgbouncer, FOR_POSTGRES), ("max_cost", max_cost.is_some(), FOR_POSTGRES),
-        ("allow_functions", !allow_functions.is_empty(), FOR_POSTGRES),
-        ("max_message_bytes", max_message_bytes.is_some(), FOR_POSTGRES),
-        ("handlers", handlers.is_some(), FOR_POSTGRES),
-        ("connection_timeout", connection_timeout.is_some(), FOR_POSTGRES),
-        ("lock_timeout", lock_timeout.is_some(), FOR_POSTGRES),
-    ]
+impl DatabaseConfig {
+    /// The keys of the kind `T`, if it is of this kind.
+    pub(super) fn of_kind<T: ConfiguredDatabase>(&self) -> Option<&T> {
+        let kind: &dyn Any = &*self.kind;
+        kind.downcast_ref()
+    }
+}
+
+/// The keys of all kinds.
+#[derive(Deserialize, JsonSchema)]
+struct SharedKeys {
+    /// Name for callers.
+    name: String,
+    /// Tenants that can see the database and entries that use it. Default: all callers.
+    tenants: Option<Vec<String>>,
+}
+
+impl<'de> Deserialize<'de> for DatabaseConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let keys: Map<String, Value> = Map::deserialize(deserializer)?;
+        let shared = SharedKeys::deserialize(Value::Object(keys.clone()));
+        let SharedKeys { name, tenants } = shared.map_err(D::Error::custom)?;
+        let kind: Arc<dyn ConfiguredDatabase> = match KINDS.iter().find(|kind| keys.contains_key(kind.key)) {
+            Some(kind) => (kind.parse)(keys.clone()),
+            None => Arc::new(UnreadableKeys(None)),
+        };
+        Ok(Self { name, tenants, keys, kind })
+    }
+}
+
+impl JsonSchema for DatabaseConfig {
+    fn schema_name() -> Cow<'static, str> {
+        "DatabaseConfig".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds: Vec<Schema> = KINDS.iter().map(|kind| (kind.schema)(generator)).collect();
+        json_schema!({ "anyOf": kinds })
+    }
+}
+
+/// The schema of the keys of a kind, with those of all kinds.
+fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let (mut schema, mut shared) = (T::json_schema(generator), SharedKeys::json_schema(generator));
+    if let (Some(Value::Object(mut keys)), Some(Value::Object(own))) =
+        (shared.remove("properties"), schema.remove("properties"))
+    {
+        keys.extend(own);
+        schema.insert("properties".to_owned(), keys.into());
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.push("name".into());
+    }
+    let name = T::schema_name();
+    let reference = Schema::new_ref(format!("#/$defs/{name}"));
+    generator.definitions_mut().insert(name.into_owned(), schema.to_value());
+    reference
+}
+
+fn parse_keys<T: ConfiguredDatabase + DeserializeOwned>(keys: Map<String, Value>) -> Arc<dyn ConfiguredDatabase> {
+    match serde_path_to_error::deserialize::<_, T>(Value::Object(keys)) {
+        Ok(keys) => Arc::new(keys),
+        Err(error) => Arc::new(UnreadableKeys(Some((error.path().to_string(), error.inner().to_string())))),
+    }
+}
+
+/// Keys of no kind, which is reported with the keys of other kinds; or a key with a wrong value, and what is wrong with it.
+struct UnreadableKeys(Option<(String, String)>);
+
+impl ConfiguredDatabase for UnreadableKeys {
+    fn open(&self, _: &str, path: &str, _: &mut Opening<'_>) -> OpeningResult {
+        let problem = |(key, message): &(String, String)| ConfigProblem::new(format!("{path}.{key}"), message.as_str());
+        Err(self.0.iter().map(problem).collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use std::path::Path;
 
-    use super::*;
+    use crate::config::document::Document;
+    use crate::config::parsing::parse_config;
+    use crate::config::variables::VariableResolver;
 
-    fn problems(entry: Value) -> Vec<String> {
-        let entry: DatabaseConfig = serde_json::from_value(entry).unwrap();
-        let problems = configured_database(&entry, "databases[0]").err().unwrap_or_default();
-        problems.iter().map(ToString::to_string).collect()
+    /// What is wrong with the kinds of the keys of databases.
+    fn problems(databases: &str) -> Vec<String> {
+        let variables = VariableResolver::new(Path::new("/"), |_| None);
+        let document = Document::parse(Path::new("/x.yaml"), &format!("databases: [{databases}]"), &variables).unwrap();
+        parse_config(&document).unwrap().kind_problems.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_kind_takes_its_own_keys() {
+    fn a_kind_has_its_own_keys() {
         let entries = [
-            json!({"name": "a", "files": "a", "tables": {}, "log_sources": false}),
-            json!({"name": "a", "sqlite": "a.db", "ingest": ["t"], "tables": {"t": {}}, "cache": "1s"}),
-            json!({"name": "a", "postgres": "host=a", "strict": true, "required": false, "connections": 2}),
-            json!({"name": "a", "network": {"nodes": []}, "ingest": ["t"]}),
-            json!({"name": "a", "ingest": "a", "create_tables": false, "tables": {"t": {}}}),
+            "{name: a, files: a, tables: {t: {delimiter: ;}}, log_sources: false}",
+            "{name: a, sqlite: a.db, ingest: [t], tables: {t: {stamp: {by: subject}}}, cache: 1s}",
+            "{name: a, postgres: host=a, strict: true, required: false, connections: 2}",
+            "{name: a, network: {nodes: []}, ingest: [t]}",
+            "{name: a, ingest: a, create_tables: false, tables: {t: {evolve: strict}}}",
         ];
         for entry in entries {
-            assert_eq!(problems(entry.clone()), [""; 0], "{entry}");
+            assert_eq!(problems(entry), [""; 0], "{entry}");
         }
     }
 
     #[test]
     fn keys_of_other_kinds_are_problems() {
-        let found = problems(json!({"name": "a", "journal": "a", "token": "t", "ingest": "b", "tables": {"t": {}}}));
-        let ingest = "is a database of its own, or names tables of postgres, sqlite or network; this database is of another kind";
-        let token = "databases[0].token: is for flight_sql, and this database is not";
-        assert_eq!(found, [format!("databases[0].ingest: {ingest}").as_str(), token]);
-        let none = "databases[0]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and \
-                    journal, or ingest with a folder";
-        assert_eq!(problems(json!({"name": "a"})), [none]);
-        assert_eq!(problems(json!({"name": "a", "files": "a", "sqlite": "b"})), [none]);
+        let journal = problems("{name: a, journal: a, token: t, ingest: b, tables: {t: {}}}");
+        insta::assert_snapshot!(journal.join("\n"), @r"
+        databases[0].token: is for a database with flight_sql; this one has journal
+        databases[0].ingest: is for a database of its own, or one with sqlite, postgres or network; this one has journal
+        databases[0].tables: is for a database with files, sqlite, postgres or ingest; this one has journal
+        ");
+        let tables = problems(
+            "{name: a, files: a, tables: {t: {retention: 1d}}}, {name: b, ingest: b, tables: {t: {quote: x}}}",
+        );
+        insta::assert_snapshot!(tables.join("\n"), @r"
+        databases[0].tables.t.retention: is for a database with ingest; this one has files
+        databases[1].tables.t.quote: is for a database with files; this one has ingest
+        ");
+        let kinds = problems("{name: a}, {name: b, files: a, sqlite: b}");
+        insta::assert_snapshot!(kinds.join("\n"), @r"
+        databases[0]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system, journal, ingest
+        databases[1].sqlite: is for a database of its own; this one has files
+        ");
     }
 }

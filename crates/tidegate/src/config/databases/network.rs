@@ -7,35 +7,42 @@ mod nodes;
 #[cfg(feature = "network")]
 mod trust;
 
-use super::kinds::keys_of_kind;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::remote::{ClientTlsFiles, POLICIES_MESSAGE};
-use super::{ConfiguredDatabase, OpenedDatabase, Opening, OpeningResult, key_problem};
+use super::{ConfiguredDatabase, Opening, OpeningResult, key_problem};
 use crate::config::quantities::OneOrMany;
-use crate::config::types::DatabaseConfig;
+use crate::config::types::ClientTlsConfig;
 use crate::config::types::network::NetworkConfig;
 
-keys_of_kind! {
-    struct NodesConfig {
-        network: NetworkConfig,
-        ingest: Option<OneOrMany>,
-    }
-    elsewhere {}
+/// Tidegate servers whose tables of the same name are one table. They need server.flight.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct NodesConfig {
+    /// Tidegate servers whose tables of the same name are one table. They need server.flight. Without trust and token,
+    /// they receive no credentials.
+    network: NetworkConfig,
+    /// Names of tables that take rows. Roles grant the right to write. Default: none.
+    ingest: Option<OneOrMany>,
 }
 
 impl ConfiguredDatabase for NodesConfig {
-    fn advice(&self, key: &str, entry: &DatabaseConfig) -> Option<&'static str> {
+    fn advice(key: &str) -> Option<&'static str> {
         match key {
             "policies" => Some(POLICIES_MESSAGE),
             "token" | "timeout" | "tls" => Some("is for flight_sql; the one of a network is a key within network"),
-            "tables" if entry.ingest.is_some() => {
-                Some("is for tables of this server; the nodes of the network have the options of theirs")
-            }
+            "tables" => Some("is for tables of this server; the nodes of the network have the options of theirs"),
             _ => None,
         }
     }
 
-    fn may_keep(&self, old: &OpenedDatabase, path: &str, opening: &Opening<'_>) -> bool {
-        ClientTlsFiles::are_unchanged(&self.network.tls, &format!("{path}.network.tls"), old, opening)
+    fn tls(&self) -> Option<&ClientTlsConfig> {
+        Some(&self.network.tls)
+    }
+
+    fn ingest_tables(&self) -> Option<Vec<String>> {
+        self.ingest.clone().map(OneOrMany::into_vec)
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
@@ -62,7 +69,6 @@ mod imp {
     use std::sync::Arc;
 
     use tidegate_engines::NetworkIngest;
-    use tidegate_query::CountedTarget;
 
     use super::super::KindParts;
     use super::super::remote::servers::to_flight_tls;
@@ -81,8 +87,8 @@ mod imp {
         let previous = previous.and_then(PreviousNetwork::of_database);
         let (tls, path) = (to_flight_tls(&tls_files), format!("{path}.network"));
         let network = nodes::open(name, &entry.network, tls, &path, previous, opening.engine())?;
-        let target = entry.ingest.clone().map(|tables| NetworkIngest::new(network.clone(), tables.into_vec()));
-        let target = target.map(|target| Arc::new(CountedTarget::new(Arc::new(target))));
+        let target = entry.ingest_tables().map(|tables| NetworkIngest::new(network.clone(), tables));
+        let target = target.map(|target| opening.counted(name, target));
         Ok((network, KindParts { tls_files: Some(Arc::new(tls_files)), target, ..KindParts::default() }))
     }
 }

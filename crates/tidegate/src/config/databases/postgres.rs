@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidegate_core::PrincipalRule;
+use tidegate_engines::{LiveTable, PostgresTable};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{
     ClaimSettings, PostgresDatabase, PostgresIngest, PostgresIngestOptions, PostgresOptions, RunAs, TenantIsolation,
 };
 use tidegate_postgres_handlers::{DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
-use tidegate_query::CountedTarget;
+use tidegate_query::Database;
 
-use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
 use crate::config::ingest::engine_tables;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
-use crate::config::types::{
-    Config, DatabaseConfig, HandlerSchemaConfig, HandlersConfig, RoleChoice, TableConfig, TenancyConfig,
-};
-use crate::node_tables::ConnectionPool;
+use crate::config::types::{Config, HandlerSchemaConfig, HandlersConfig, RoleChoice, StampsConfig, TenancyConfig};
 
 const CONNECTIONS_MAX: usize = 1_000;
 /// The messages about a connection and a statement, other than its rows, are smaller.
@@ -27,33 +27,85 @@ const MESSAGE_BYTES_MIN: u64 = 64 << 10;
 const POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                                 columns, and role, claims or settings here say who calls";
 
-keys_of_kind! {
-    struct PostgresConfig {
-        postgres: SecretText,
-        role: Option<RoleChoice>,
-        claims: Option<String>,
-        settings: BTreeMap<String, String>,
-        tenancy: TenancyConfig,
-        schemas: Option<Vec<String>>,
-        strict: bool,
-        pgbouncer: bool,
-        max_cost: Option<f64>,
-        allow_functions: Vec<String>,
-        max_message_bytes: Option<Size>,
-        handlers: Option<HandlersConfig>,
-        connections: Option<usize>,
-        connection_timeout: Option<Time>,
-        lock_timeout: Option<Time>,
-        cache: Option<Time>,
-        ingest: Option<OneOrMany>,
-        tables: BTreeMap<String, TableConfig>,
-    }
-    elsewhere { required }
+/// A database of PostgreSQL.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct PostgresConfig {
+    /// Connection string: a URI or keywords. The service file, PG* variables and .pgpass supply missing parts.
+    postgres: SecretText,
+    /// Role that calls run as. Default: the login role.
+    role: Option<RoleChoice>,
+    /// Setting with all claims as one JSON object: request.jwt.claims. Default: none.
+    claims: Option<String>,
+    /// Settings with one claim each: {app.tenant: tenant}. A missing claim leaves its setting empty. Default: none.
+    #[serde(default)]
+    settings: BTreeMap<String, String>,
+    /// What separates tenants. With settings, SQL that callers write is refused. Default: roles.
+    #[serde(default)]
+    tenancy: TenancyConfig,
+    /// Visible schemas. Default: all that the role may use.
+    schemas: Option<Vec<String>>,
+    /// Refuses the database if a role can do more than read and append under ingest. Otherwise this is a warning.
+    /// Default: false.
+    #[serde(default)]
+    strict: bool,
+    /// Whether connections pass a pooler in transaction mode. Default: false.
+    #[serde(default)]
+    pgbouncer: bool,
+    /// Whether /ready fails without this database. Default: true.
+    required: Option<bool>,
+    /// Maximum planner cost of SQL that callers write. Default: no limit.
+    max_cost: Option<f64>,
+    /// VOLATILE or SECURITY DEFINER functions that callers may use, with or without a schema: [reports.total,
+    /// uuid_generate_v4]. Default: none.
+    #[serde(default)]
+    allow_functions: Vec<String>,
+    /// Maximum size of a row or message, at least 64KiB. A larger one ends its call with an error. Default: 64MiB.
+    max_message_bytes: Option<Size>,
+    /// Schema whose handlers are tools, resources and prompts. tidegate pg install creates it. Default: none.
+    handlers: Option<HandlersConfig>,
+    /// Maximum number of connections. Default: 10.
+    connections: Option<usize>,
+    /// Maximum wait for a connection. Default: 10s.
+    connection_timeout: Option<Time>,
+    /// Maximum wait for a lock. Default: 5s.
+    lock_timeout: Option<Time>,
+    /// How long an answer is reused for the same caller. Default: never.
+    cache: Option<Time>,
+    /// Names of tables that take rows. Roles grant the right to write. Default: none.
+    ingest: Option<OneOrMany>,
+    /// Options of tables that take rows. Default: none.
+    #[serde(default)]
+    tables: BTreeMap<String, StampsConfig>,
 }
 
 impl ConfiguredDatabase for PostgresConfig {
-    fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
+    fn advice(key: &str) -> Option<&'static str> {
         (key == "policies").then_some(POLICIES_MESSAGE)
+    }
+
+    fn is_required(&self) -> bool {
+        self.required.unwrap_or(true)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    fn role(&self) -> Option<&RoleChoice> {
+        self.role.as_ref()
+    }
+
+    fn settings(&self) -> Option<&BTreeMap<String, String>> {
+        Some(&self.settings)
+    }
+
+    fn ingest_tables(&self) -> Option<Vec<String>> {
+        self.ingest.clone().map(OneOrMany::into_vec)
+    }
+
+    fn live_tables(&self, database: &Arc<dyn Database>, readers: &PrincipalRule) -> Vec<Arc<dyn LiveTable>> {
+        PostgresTable::all(database, readers)
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
@@ -68,14 +120,13 @@ impl ConfiguredDatabase for PostgresConfig {
         let database = Arc::new(opened.map_err(|error| key_problem(path, "postgres", error))?);
         let handlers = handlers.map(|options| DatabaseHandlers::new(name, database.clone(), options));
         let mut ingest_target = None;
-        if let Some(tables) = engine_tables(self.ingest.as_ref(), &self.tables, path)? {
+        if let Some(tables) = engine_tables(self.ingest_tables(), &self.tables, path)? {
             let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
             let opened = PostgresIngest::open(name, target, ingest_options, ingest);
             let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
-            ingest_target = Some(Arc::new(CountedTarget::new(Arc::new(opened))));
+            ingest_target = Some(opening.counted(name, opened));
         }
-        let connections = Some(ConnectionPool::Postgres(database.clone()));
-        Ok((database, KindParts { connections, handlers, target: ingest_target, ..KindParts::default() }))
+        Ok((database, KindParts { handlers, target: ingest_target, ..KindParts::default() }))
     }
 }
 
@@ -123,7 +174,7 @@ impl PostgresConfig {
                 TenancyConfig::Settings => TenantIsolation::Settings,
             },
             schemas: self.schemas.clone(),
-            ingest_tables: self.ingest.clone().map(OneOrMany::into_vec).unwrap_or_default(),
+            ingest_tables: self.ingest_tables().unwrap_or_default(),
             strict: self.strict,
             handler_schema: handlers.as_ref().map(|handlers| handlers.schema.as_str().to_owned()),
             is_behind_pooler: self.pgbouncer,
@@ -137,33 +188,6 @@ impl PostgresConfig {
             idle_timeout: default.idle_timeout,
         };
         Ok((target, options, handlers))
-    }
-}
-
-/// What the inspection of a server found.
-#[derive(Default)]
-pub(super) struct Inspection {
-    pub(super) problems: Vec<ConfigProblem>,
-    pub(super) warnings: Vec<String>,
-    /// Set if the server refuses the configured login.
-    pub(super) refused_login: Option<ConfigProblem>,
-}
-
-/// Whether the server whose keys stand at `path` answers, and what its roles could do beyond reading.
-pub(super) async fn inspect(server: &PostgresDatabase, is_strict: bool, path: &str) -> Inspection {
-    let inspection = Inspection::default();
-    match server.inspect().await {
-        Ok(findings) if is_strict => {
-            let problem = |finding: String| ConfigProblem::new(format!("{path}.strict"), finding);
-            Inspection { problems: findings.iter().map(|finding| problem(finding.to_string())).collect(), ..inspection }
-        }
-        Ok(findings) => Inspection { warnings: findings.iter().map(ToString::to_string).collect(), ..inspection },
-        Err(error) => {
-            let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
-            // The warning has the details of the connection.
-            let refused_login = error.is_configuration_fault().then(|| ConfigProblem::new(path, error.message()));
-            Inspection { warnings: vec![reason], refused_login, ..inspection }
-        }
     }
 }
 

@@ -5,11 +5,11 @@ pub(super) mod servers;
 
 use std::path::PathBuf;
 
-use super::{OpenedDatabase, Opening};
+use super::{DatabaseConfig, OpenedDatabase, Opening};
 use crate::config::LoadedConfig;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
-use crate::config::types::{ClientTlsConfig, DatabaseConfig};
+use crate::config::types::ClientTlsConfig;
 
 pub(super) const POLICIES_MESSAGE: &str =
     "is for files and SQLite; put policies into the configuration of the server that has the tables";
@@ -21,8 +21,7 @@ pub(super) fn not_built(path: &str, key: &str) -> Vec<ConfigProblem> {
 
 /// The files that the databases of `entries` read when they are opened.
 pub(in crate::config) fn client_tls_files(entries: &[DatabaseConfig]) -> impl Iterator<Item = &PathBuf> {
-    let tls = entries.iter().flat_map(|entry| [Some(&entry.tls), entry.network.as_ref().map(|network| &network.tls)]);
-    tls.flatten().flat_map(|tls| tls.files())
+    entries.iter().filter_map(|entry| entry.kind.tls()).flat_map(ClientTlsConfig::files)
 }
 
 /// The content of the files of a [`ClientTlsConfig`], so that a database is opened again when they change.
@@ -55,13 +54,9 @@ impl ClientTlsFiles {
         problems.checked(files)
     }
 
-    /// Whether `old` was opened with the files of `tls` at `path` as they are now.
-    pub(super) fn are_unchanged(
-        tls: &ClientTlsConfig,
-        path: &str,
-        old: &OpenedDatabase,
-        opening: &Opening<'_>,
-    ) -> bool {
-        Self::read(tls, path, opening.loaded).is_ok_and(|files| old.parts.tls_files.as_deref() == Some(&files))
+    /// Whether `old` was opened with the files of `tls` as they are now.
+    pub(super) fn are_unchanged(tls: &ClientTlsConfig, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
+        // What cannot be read is reported when the database is opened again.
+        Self::read(tls, "", opening.loaded).is_ok_and(|files| old.parts.tls_files.as_deref() == Some(&files))
     }
 }

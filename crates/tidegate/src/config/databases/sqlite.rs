@@ -3,29 +3,44 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_query::CountedTarget;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_sqlite::{SqliteDatabase, SqliteIngest, SqliteIngestOptions, SqliteOptions};
 
-use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
 use crate::config::ingest::engine_tables;
 use crate::config::quantities::{OneOrMany, Time};
-use crate::config::types::{PolicyConfig, TableConfig};
-use crate::node_tables::ConnectionPool;
+use crate::config::types::{PolicyConfig, StampsConfig};
 
-keys_of_kind! {
-    struct SqliteConfig {
-        sqlite: OneOrMany,
-        connections: Option<usize>,
-        cache: Option<Time>,
-        policies: Vec<PolicyConfig>,
-        ingest: Option<OneOrMany>,
-        tables: BTreeMap<String, TableConfig>,
-    }
-    elsewhere {}
+/// Files of SQLite.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct SqliteConfig {
+    /// SQLite files.
+    sqlite: OneOrMany,
+    /// Maximum number of connections. Default: 4.
+    connections: Option<usize>,
+    /// How long an answer is reused for the same caller. Default: never.
+    cache: Option<Time>,
+    /// Row and column policies. Default: none.
+    #[serde(default)]
+    policies: Vec<PolicyConfig>,
+    /// Names of tables that take rows. Roles grant the right to write. Default: none.
+    ingest: Option<OneOrMany>,
+    /// Options of tables that take rows. Default: none.
+    #[serde(default)]
+    tables: BTreeMap<String, StampsConfig>,
 }
 
 impl ConfiguredDatabase for SqliteConfig {
+    fn policies(&self) -> &[PolicyConfig] {
+        &self.policies
+    }
+
+    fn ingest_tables(&self) -> Option<Vec<String>> {
+        self.ingest.clone().map(OneOrMany::into_vec)
+    }
+
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
         let (files, default) = (opening.resolve(&self.sqlite), SqliteOptions::default());
         let options = SqliteOptions {
@@ -37,13 +52,12 @@ impl ConfiguredDatabase for SqliteConfig {
         let opened = SqliteDatabase::open(name, files.clone(), options);
         let database = Arc::new(opened.map_err(|error| key_problem(path, "sqlite", error))?);
         let mut target = None;
-        if let Some(tables) = engine_tables(self.ingest.as_ref(), &self.tables, path)? {
+        if let Some(tables) = engine_tables(self.ingest_tables(), &self.tables, path)? {
             let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
             let opened =
                 SqliteIngest::open(name, files, options).map_err(|error| key_problem(path, "ingest", error))?;
-            target = Some(Arc::new(CountedTarget::new(Arc::new(opened))));
+            target = Some(opening.counted(name, opened));
         }
-        let connections = Some(ConnectionPool::Sqlite(database.clone()));
-        Ok((database, KindParts { connections, target, ..KindParts::default() }))
+        Ok((database, KindParts { target, ..KindParts::default() }))
     }
 }

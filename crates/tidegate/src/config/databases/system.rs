@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tidegate_core::nearest_names;
-use tidegate_engines::{LiveTable, MachineTable, OfferedTable, PostgresTable, SystemDatabase};
+use tidegate_engines::{LiveTable, MachineTable, OfferedTable, SystemDatabase};
 use tidegate_query::Database;
 
-use super::kinds::keys_of_kind;
 use super::{ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, key_problem};
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
-use crate::config::types::{DatabaseConfig, PolicyConfig, SystemConfig};
-use crate::node_tables::{ConnectionPool, may_query};
+use crate::config::types::{PolicyConfig, SystemConfig};
+use crate::node_tables::may_query;
 use crate::system_functions::SystemFunctions;
 
 /// Tables of the node that show a caller only what it may see anyway.
@@ -22,39 +23,54 @@ const SESSIONS: &str = "sessions";
 /// The access name that all other tables of the node and of PostgreSQL demand by default.
 const OPERATOR: &str = "operator";
 
-keys_of_kind! {
-    struct SystemTablesConfig {
-        system: SystemConfig,
-        policies: Vec<PolicyConfig>,
-    }
-    elsewhere {}
+/// Live tables of this machine, such as processes and disks. Rows are produced when they are read.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct SystemTablesConfig {
+    /// Live tables of this machine, such as processes and disks. Rows are produced when they are read. {} offers all
+    /// tables.
+    system: SystemConfig,
+    /// Row and column policies. Default: none.
+    #[serde(default)]
+    policies: Vec<PolicyConfig>,
 }
 
 impl ConfiguredDatabase for SystemTablesConfig {
-    fn advice(&self, key: &str, _: &DatabaseConfig) -> Option<&'static str> {
+    fn advice(key: &str) -> Option<&'static str> {
         (key == "sensitive").then_some("is for journals; that of system tables is system.sensitive")
     }
 
+    fn opening_order(&self) -> u8 {
+        1
+    }
+
+    fn policies(&self) -> &[PolicyConfig] {
+        &self.policies
+    }
+
     /// It stays if the servers that its tables show do, so that CPU usage is still compared with its earlier readings.
-    fn may_keep(&self, _: &OpenedDatabase, _: &str, opening: &Opening<'_>) -> bool {
+    fn may_keep(&self, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
         let (own, others) = (servers(&opening.opened), servers(opening.previous));
-        own.len() == others.len() && own.iter().zip(&others).all(|(&own, &other)| Arc::ptr_eq(own, other))
+        let has_same_servers =
+            own.len() == others.len() && own.iter().zip(&others).all(|(own, other)| Arc::ptr_eq(own, other));
+        has_same_servers && is_first(&old.entry.name, opening)
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
+        if !is_first(name, opening) {
+            let message = "is a second database of system tables, and one is enough";
+            return Err(vec![ConfigProblem::new(path, message)]);
+        }
         let tenants = &opening.node_tables.tenants;
         let machine = MachineTable::all();
         // The others show what callers of this server do.
         let open: Vec<String> = machine.iter().map(|table| table.description().name.to_string()).collect();
         let is_open = |name: &str| [JOBS, POOLS, SESSIONS].contains(&name) || open.iter().any(|open| open == name);
-        let (mut pools, mut tables) = (Vec::new(), machine);
+        let mut tables = machine;
         for (name, opened) in &opening.opened.by_name {
-            if let Some(ConnectionPool::Postgres(_)) = &opened.parts.connections {
-                tables.extend(PostgresTable::all(&opened.database, &may_query(name, tenants)));
-            }
-            pools.extend(opened.parts.connections.clone());
+            tables.extend(opened.entry.kind.live_tables(&opened.database, &may_query(name, tenants)));
         }
-        tables.extend(opening.node_tables.all(pools));
+        tables.extend(opening.node_tables.all(servers(&opening.opened)));
         let tables = select_tables(tables, is_open, &self.system, &format!("{path}.system"))?;
         let policies = opening.row_policies(&self.policies, path)?;
         let opened = SystemDatabase::new(name, tables, self.system.sensitive.clone(), opening.engine())
@@ -65,10 +81,16 @@ impl ConfiguredDatabase for SystemTablesConfig {
     }
 }
 
+/// Whether `name` is the first database of system tables in the configuration.
+fn is_first(name: &str, opening: &Opening<'_>) -> bool {
+    let mut entries = opening.loaded.config.databases.iter();
+    let first = entries.find(|entry| entry.of_kind::<SystemTablesConfig>().is_some());
+    first.is_some_and(|first| first.name == name)
+}
+
 /// The databases with connections.
-fn servers(databases: &OpenDatabases) -> Vec<&Arc<dyn Database>> {
-    let servers = databases.by_name.values().filter(|opened| opened.parts.connections.is_some());
-    servers.map(|opened| &opened.database).collect()
+fn servers(databases: &OpenDatabases) -> Vec<Arc<dyn Database>> {
+    databases.databases().filter(|database| database.connections().is_some()).collect()
 }
 
 /// Those of `tables` that the configuration offers, with their access names.

@@ -1,114 +1,12 @@
-//! Configuration of databases: files, PostgreSQL, SQLite, federated databases, servers of Flight SQL, networks, live system
-//! tables, and row policies.
+//! The values of keys of databases: options of tables, row policies, and maps of one kind. The keys themselves are with the
+//! kinds of databases.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::network::{ClientTlsConfig, DialectConfig, NetworkConfig};
-use crate::config::quantities::{ColumnTypes, OneOrMany, SecretText, Size, Time};
-
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DatabaseConfig {
-    /// Name for callers.
-    pub(crate) name: String,
-    /// Tenants that can see the database and entries that use it. Default: all callers.
-    pub(crate) tenants: Option<Vec<String>>,
-    /// Folders, files or globs: data/2024-*.csv. Default: none.
-    pub(crate) files: Option<OneOrMany>,
-    /// Folder of tables that take rows. With postgres, sqlite or network: names of such tables. Roles grant the right
-    /// to write. Default: none.
-    pub(crate) ingest: Option<OneOrMany>,
-    /// Ingest: whether rows create undeclared tables. Default: true.
-    pub(crate) create_tables: Option<bool>,
-    /// Options of files, by table name, folder or path, or of ingest tables. Options that are not set are detected.
-    /// Default: detected.
-    #[serde(default)]
-    pub(crate) tables: BTreeMap<String, TableConfig>,
-    /// SQLite files. Default: none.
-    pub(crate) sqlite: Option<OneOrMany>,
-    /// Connection string: a URI or keywords. The service file, PG* variables and .pgpass supply missing parts. Default:
-    /// none.
-    pub(crate) postgres: Option<SecretText>,
-    /// Row and column policies. For files, SQLite and system tables. Default: none.
-    #[serde(default)]
-    pub(crate) policies: Vec<PolicyConfig>,
-    /// Databases that are joined here, as database.table. Callers may query all of them through it. Default: none.
-    pub(crate) federated: Option<Vec<String>>,
-    /// grpc+tls://host:443, or grpc://127.0.0.1:7071 on this machine. Further addresses are replicas, tried in order.
-    /// Default: none.
-    pub(crate) flight_sql: Option<OneOrMany>,
-    /// Flight SQL: bearer token, sent for all callers. Default: none.
-    pub(crate) token: Option<SecretText>,
-    /// Flight SQL: database of that server. Default: that of the server.
-    pub(crate) catalog: Option<String>,
-    /// Flight SQL: SQL of the server. Default: datafusion.
-    pub(crate) dialect: Option<DialectConfig>,
-    /// Flight SQL: maximum time to the first row. Default: 20s.
-    pub(crate) timeout: Option<Time>,
-    /// Flight SQL: TLS.
-    #[serde(default)]
-    pub(crate) tls: ClientTlsConfig,
-    /// Tidegate servers whose tables of the same name are one table. They need server.flight. Without trust and token,
-    /// they receive no credentials. Default: none.
-    pub(crate) network: Option<NetworkConfig>,
-    /// Live tables of this machine, such as processes and disks. Rows are produced when they are read. {} offers all
-    /// tables. Default: none.
-    pub(crate) system: Option<SystemConfig>,
-    /// Folders with systemd journals: /var/log/journal. The table entries is a log source with the name of the
-    /// database. Default: none.
-    pub(crate) journal: Option<OneOrMany>,
-    /// Journals: access name for command lines and environment variables. Default: none; they are masked for all
-    /// callers.
-    pub(crate) sensitive: Option<String>,
-    /// Whether log files and journals become log sources. Default: true.
-    pub(crate) log_sources: Option<bool>,
-    /// PostgreSQL: role that calls run as. Default: the login role.
-    pub(crate) role: Option<RoleChoice>,
-    /// PostgreSQL: setting with all claims as one JSON object: request.jwt.claims. Default: none.
-    pub(crate) claims: Option<String>,
-    /// PostgreSQL: settings with one claim each: {app.tenant: tenant}. A missing claim leaves its setting empty.
-    /// Default: none.
-    #[serde(default)]
-    pub(crate) settings: BTreeMap<String, String>,
-    /// PostgreSQL: what separates tenants. With settings, SQL that callers write is refused. Default: roles.
-    #[serde(default)]
-    pub(crate) tenancy: TenancyConfig,
-    /// PostgreSQL: visible schemas. Default: all that the role may use.
-    pub(crate) schemas: Option<Vec<String>>,
-    /// PostgreSQL: refuses the database if a role can do more than read and append under ingest. Otherwise this is a
-    /// warning. Default: false.
-    #[serde(default)]
-    pub(crate) strict: bool,
-    /// PostgreSQL: whether connections pass a pooler in transaction mode. Default: false.
-    #[serde(default)]
-    pub(crate) pgbouncer: bool,
-    /// PostgreSQL, Flight SQL: whether /ready fails without this database. Default: true.
-    pub(crate) required: Option<bool>,
-    /// PostgreSQL: maximum planner cost of SQL that callers write. Default: no limit.
-    pub(crate) max_cost: Option<f64>,
-    /// PostgreSQL: VOLATILE or SECURITY DEFINER functions that callers may use, with or without a schema:
-    /// [reports.total, uuid_generate_v4]. Default: none.
-    #[serde(default)]
-    pub(crate) allow_functions: Vec<String>,
-    /// PostgreSQL: maximum size of a row or message, at least 64KiB. A larger one ends its call with an error. Default:
-    /// 64MiB.
-    pub(crate) max_message_bytes: Option<Size>,
-    /// PostgreSQL: schema whose handlers are tools, resources and prompts. tidegate pg install creates it. Default:
-    /// none.
-    pub(crate) handlers: Option<HandlersConfig>,
-    /// Maximum number. Default: 10 for PostgreSQL, 4 for SQLite.
-    pub(crate) connections: Option<usize>,
-    /// PostgreSQL: maximum wait for a connection. Default: 10s.
-    pub(crate) connection_timeout: Option<Time>,
-    /// PostgreSQL: maximum wait for a lock. Default: 5s.
-    pub(crate) lock_timeout: Option<Time>,
-    /// PostgreSQL, SQLite: how long an answer is reused for the same caller. Answers from files are reused until a file
-    /// changes. Default: never.
-    pub(crate) cache: Option<Time>,
-}
+use crate::config::quantities::{ColumnTypes, OneOrMany, Time};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -175,9 +73,11 @@ pub(crate) enum TenancyConfig {
     Settings,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct TableConfig {
+/// Options of CSV files and sheets, or of log files.
+#[derive(Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct FileTableConfig {
     /// One character, or tab. Default: detected.
     pub(crate) delimiter: Option<String>,
     /// Character that encloses values. Default: ".
@@ -214,8 +114,7 @@ pub(crate) struct TableConfig {
     /// sample.
     pub(crate) infer: Option<InferConfig>,
     /// Types: string, integer, number, decimal(P,S), boolean, date, timestamp, timestamptz, or PostgreSQL's names.
-    /// Times and numbers can have a form: date DD.MM.YYYY, number 1.234,5. Ingest tables have more types, and not null.
-    /// Default: detected.
+    /// Times and numbers can have a form: date DD.MM.YYYY, number 1.234,5. Default: detected.
     pub(crate) columns: ColumnTypes,
     /// Log files: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog,
     /// jsonlog, postgresql or pattern. NAME is the path of a file that is no table: app.txt. Default: detected in files
@@ -227,18 +126,36 @@ pub(crate) struct TableConfig {
     /// time %Y-%m-%d %H:%M:%S. Default: text; times if the group has the name of a time and its values have one form of
     /// times.
     pub(crate) groups: BTreeMap<String, String>,
-    /// Ingest: columns that separate the files, or hour(C), day(C) or month(C) of times. Default: none.
-    pub(crate) partition_by: Vec<String>,
-    /// Ingest: age at which rows are removed, by the first partition of times: 90d. Default: rows are kept.
-    pub(crate) retention: Option<Time>,
-    /// Ingest: whether rows may add nullable columns. Default: strict.
-    pub(crate) evolve: Option<EvolveConfig>,
-    /// Ingest: SELECT over incoming, the table of arriving rows. Each becomes one row or none. Default: none.
-    pub(crate) transform: Option<String>,
-    /// Ingest: columns with attributes of the caller: {tenant: tenant}, {site: claims.site}. Default: none.
-    pub(crate) stamp: BTreeMap<String, String>,
     /// Log files: zone of times without one: Europe/Berlin or +02:00. Default: UTC.
     pub(crate) time_zone: Option<String>,
+}
+
+/// A table of a folder that takes rows.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct IngestTableConfig {
+    /// Types, as string, int64, decimal(P,S) or timestamp not null. Default: those of the first rows.
+    pub(crate) columns: ColumnTypes,
+    /// Columns that separate the files, or hour(C), day(C) or month(C) of times. Default: none.
+    pub(crate) partition_by: Vec<String>,
+    /// Age at which rows are removed, by the first partition of times: 90d. Default: rows are kept.
+    pub(crate) retention: Option<Time>,
+    /// Whether rows may add nullable columns. Default: strict.
+    pub(crate) evolve: Option<EvolveConfig>,
+    /// SELECT over incoming, the table of arriving rows. Each becomes one row or none. Default: none.
+    pub(crate) transform: Option<String>,
+    /// Columns with attributes of the caller: {tenant: tenant}, {site: claims.site}. Default: none.
+    pub(crate) stamp: BTreeMap<String, String>,
+}
+
+/// A table that takes rows, and whose database has its columns.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(deny_unknown_fields)]
+pub(crate) struct StampsConfig {
+    /// Columns with attributes of the caller: {tenant: tenant}, {site: claims.site}. Default: none.
+    pub(crate) stamp: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

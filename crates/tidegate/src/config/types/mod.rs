@@ -18,11 +18,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::databases::DatabaseConfig;
+use super::problem::ConfigProblem;
 use super::quantities::{OneOrMany, SecretText, Size, Time};
 
 pub(crate) use databases::{
-    DatabaseConfig, EvolveConfig, HandlerSchemaConfig, HandlersConfig, InferConfig, MaskConfig, NamedMask,
-    PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, SystemConfig, TableConfig, TenancyConfig,
+    EvolveConfig, FileTableConfig, HandlerSchemaConfig, HandlersConfig, InferConfig, IngestTableConfig, MaskConfig,
+    NamedMask, PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, StampsConfig, SystemConfig, TenancyConfig,
 };
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
@@ -46,9 +48,11 @@ pub(crate) struct Config {
     pub(crate) include: Option<OneOrMany>,
     /// Address, TLS, transports and name.
     pub(crate) server: ServerConfig,
-    /// Databases that can be queried. Exactly one key sets the kind: files, postgres, sqlite, federated, flight_sql,
-    /// network, system, journal, or ingest with a folder. Default: none.
+    /// Databases that can be queried. Exactly one key of each sets its kind. Default: none.
     pub(crate) databases: Vec<DatabaseConfig>,
+    /// Databases of no kind, and keys of other kinds. They are reported with what is wrong with the values of databases.
+    #[serde(skip)]
+    pub(crate) kind_problems: Vec<ConfigProblem>,
     /// Secret for hash masks. Default: a random one, which changes at each restart.
     pub(crate) policies_key: Option<SecretText>,
     /// Patterns of offered built-in tools, resources and prompts. [] disables all. Default: all.

@@ -292,10 +292,10 @@ fn reports_invalid_federated_entries() {
     );
     assert_snapshot!(wrong.usage_error(&["config", "check"]), @r"
     error: the configuration cannot be used
-    tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of files, postgres, sqlite, flight_sql, network or system; sales is
-    tidegate.yaml:3:33: databases[1].federated[1]: b is no database of files, postgres, sqlite, flight_sql, network or system
-    tidegate.yaml:4:5: databases[2]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system and journal, or ingest with a folder
-    tidegate.yaml:5:35: databases[3].strict: is for PostgreSQL, and this database is not
-    tidegate.yaml:5:49: databases[3].connections: is for PostgreSQL and SQLite, and this database is neither
+    tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of another kind than federated; sales is
+    tidegate.yaml:3:33: databases[1].federated[1]: b is no database of another kind than federated
+    tidegate.yaml:4:15: databases[2].federated: is for a database of its own; this one has files
+    tidegate.yaml:5:35: databases[3].strict: is for a database with postgres; this one has federated
+    tidegate.yaml:5:49: databases[3].connections: is for a database with sqlite or postgres; this one has federated
     ");
 }

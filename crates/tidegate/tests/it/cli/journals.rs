@@ -310,7 +310,7 @@ async fn command_lines_and_environments_are_masked_unless_granted() {
         "databases: [{name: shop, files: shop, sensitive: a}, {name: m, system: {}, sensitive: a}]\n",
     );
     let text = misplaced.usage_error(&["config", "check"]);
-    assert!(text.contains("databases[0].sensitive: is for journals, and this database is none"), "{text}");
+    assert!(text.contains("databases[0].sensitive: is for a database with journal; this one has files"), "{text}");
     assert!(
         text.contains("databases[1].sensitive: is for journals; that of system tables is system.sensitive"),
         "{text}"

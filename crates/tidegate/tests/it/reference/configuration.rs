@@ -31,12 +31,32 @@ struct Section {
 struct Place {
     path: String,
     meaning: String,
+    /// The keys of the kinds, if the objects of other kinds differ.
+    kinds: Vec<String>,
+}
+
+impl Place {
+    fn heading(&self) -> String {
+        let path = if self.path.is_empty() { "The file".to_owned() } else { code(&self.path) };
+        let kinds = self.kinds.iter().map(|kind| code(kind)).collect::<Vec<_>>().join(" or ");
+        if kinds.is_empty() { path } else { format!("{path} with {kinds}") }
+    }
 }
 
 impl Section {
     fn heading(&self) -> String {
-        let heading = |path: &str| if path.is_empty() { "The file".to_owned() } else { code(path) };
-        self.places.iter().map(|place| heading(&place.path)).collect::<Vec<_>>().join(", ")
+        self.places.iter().map(Place::heading).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it has what the key of the object says beyond its first sentence.
+    fn continues_its_key(&self) -> bool {
+        matches!(self.places.as_slice(), [place] if place.kinds.is_empty())
+    }
+
+    /// The object as a type.
+    fn type_link(&self) -> String {
+        let kinds = self.places.iter().flat_map(|place| &place.kinds).cloned().collect::<Vec<_>>().join(" or ");
+        if kinds.is_empty() { self.link("object") } else { self.link(&format!("object with {kinds}")) }
     }
 
     /// A link to the section, as GitHub and mdbook derive it from the heading.
@@ -51,7 +71,7 @@ impl Section {
         let own = Description::parse(self.object["description"].as_str().unwrap_or_default()).whole;
         match self.places.as_slice() {
             // The row has the first sentence of the key, which that of the type repeats.
-            [place] if !place.path.is_empty() => {
+            [place] if !place.path.is_empty() && self.continues_its_key() => {
                 let further = [&place.meaning, &own].into_iter().filter_map(|text| text.split_once(". "));
                 further.map(|(_, further)| further).collect::<Vec<_>>().join(" ")
             }
@@ -76,7 +96,15 @@ struct Page {
 impl Page {
     fn new(schema: Value) -> Self {
         let mut page = Self { schema: schema.clone(), sections: Vec::new() };
-        page.add("", schema["description"].as_str().unwrap_or_default(), &schema);
+        page.add("", None, schema["description"].as_str().unwrap_or_default(), &schema);
+        let paths: Vec<String> =
+            page.sections.iter().flat_map(|section| &section.places).map(|place| place.path.clone()).collect();
+        let is_in_one_section = |path: &String| paths.iter().filter(|other| *other == path).count() == 1;
+        for place in page.sections.iter_mut().flat_map(|section| &mut section.places) {
+            if is_in_one_section(&place.path) {
+                place.kinds.clear();
+            }
+        }
         page
     }
 
@@ -127,21 +155,24 @@ impl Page {
             "object" if schema["additionalProperties"].is_object() => {
                 format!("map: {}", self.type_name(&schema["additionalProperties"]))
             }
-            "object" if schema["properties"].is_object() => self.section(schema).link("object"),
+            "object" if schema["properties"].is_object() => self.section(schema).type_link(),
             other => other.to_owned(),
         };
         names.iter().filter(|name| **name != "null").map(|it| name(it)).collect::<Vec<_>>().join(" or ")
     }
 
-    /// The objects within a value of `schema`, each with its path.
-    fn objects<'a>(&'a self, schema: &'a Value, path: &str) -> Vec<(String, &'a Value)> {
+    /// The objects within a value of `schema`, each with its path and the key that chooses it among several.
+    fn objects<'a>(&'a self, schema: &'a Value, path: &str) -> Vec<(String, Option<&'a str>, &'a Value)> {
         let schema = self.resolve(schema);
         if schema["properties"].is_object() {
-            return vec![(path.to_owned(), schema)];
+            return vec![(path.to_owned(), None, schema)];
         }
         let mut found = Vec::new();
         for choice in ["anyOf", "oneOf"].into_iter().filter_map(|kind| schema[kind].as_array()).flatten() {
             found.extend(self.objects(choice, path));
+        }
+        if found.len() > 1 {
+            found.iter_mut().for_each(|(_, kind, object)| *kind = object["required"][0].as_str());
         }
         if schema["items"].is_object() {
             found.extend(self.objects(&schema["items"], &format!("{path}[]")));
@@ -153,18 +184,23 @@ impl Page {
     }
 
     /// Adds an object in one of its places, and then those within it.
-    fn add(&mut self, path: &str, description: &str, object: &Value) {
-        let place = Place { path: path.to_owned(), meaning: Description::parse(description).meaning };
+    fn add(&mut self, path: &str, kind: Option<&str>, description: &str, object: &Value) {
+        let meaning = Description::parse(description).meaning;
+        let place = Place { path: path.to_owned(), meaning, kinds: kind.into_iter().map(str::to_owned).collect() };
         match self.sections.iter_mut().find(|section| section.object == *object) {
-            Some(section) => section.places.push(place),
+            Some(section) => match section.places.iter_mut().find(|other| other.path == path) {
+                Some(other) => other.kinds.extend(place.kinds),
+                None => section.places.push(place),
+            },
             None => self.sections.push(Section { object: object.clone(), places: vec![place] }),
         }
         for (name, property) in object["properties"].as_object().into_iter().flatten() {
             let key = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let inner = self.objects(property, &key).into_iter();
             let inner: Vec<_> =
-                self.objects(property, &key).into_iter().map(|(path, found)| (path, found.clone())).collect();
-            for (path, found) in inner {
-                self.add(&path, property["description"].as_str().unwrap_or_default(), &found);
+                inner.map(|(path, own, found)| (path, own.or(kind).map(str::to_owned), found.clone())).collect();
+            for (path, kind, found) in inner {
+                self.add(&path, kind.as_deref(), property["description"].as_str().unwrap_or_default(), &found);
             }
         }
     }
@@ -189,11 +225,11 @@ impl Page {
                 Some(default) if default == "none" => String::new(),
                 Some(default) => plain(default),
                 // The text above the table has it, or the section of the object.
-                None if has_common_default || objects.iter().any(|(path, _)| path == name) => String::new(),
+                None if has_common_default || objects.iter().any(|(path, ..)| path == name) => String::new(),
                 None => panic!("the doc comment of {} does not state its default (Default: none.)", section.key(name)),
             };
             // The section of a single object has the further sentences.
-            let is_single = objects.iter().any(|(_, object)| self.section(object).places.len() == 1);
+            let is_single = objects.iter().any(|(.., object)| self.section(object).continues_its_key());
             let meaning = match description.meaning.split_once(". ") {
                 Some((first, _)) if is_single => format!("{first}."),
                 _ => description.meaning,

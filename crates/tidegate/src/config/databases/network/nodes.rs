@@ -12,6 +12,7 @@ use tidegate_query::NodeDatabase;
 
 use super::super::OpenedDatabase;
 use super::super::remote::servers::{check_urls, to_dialect};
+use super::NodesConfig;
 use super::holds::parse_held_rows;
 use super::trust::open_signer;
 use crate::config::problem::ConfigProblem;
@@ -119,7 +120,8 @@ pub(super) struct PreviousNetwork<'a> {
 
 impl<'a> PreviousNetwork<'a> {
     pub(super) fn of_database(opened: &'a OpenedDatabase) -> Option<Self> {
-        Some(Self { entry: opened.entry.network.as_ref()?, nodes: opened.database.network()?.nodes() })
+        let entry = &opened.entry.of_kind::<NodesConfig>()?.network;
+        Some(Self { entry, nodes: opened.database.network()?.nodes() })
     }
 
     fn has_same_options(&self, entry: &NetworkConfig) -> bool {
