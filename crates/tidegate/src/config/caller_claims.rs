@@ -14,13 +14,13 @@ const TENANT_CLAIM: &str = "tenant";
 pub(super) fn missing_claim_warnings(loaded: &LoadedConfig) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, entry) in loaded.config.databases.iter().enumerate() {
-        for (setting, claim) in entry.kind.settings().into_iter().flatten() {
+        for (setting, claim) in entry.used_keys().settings.into_iter().flatten() {
             if let Some(reason) = missing_reason(claim, loaded) {
                 let path = format!("databases[{index}].settings.{setting}");
                 warnings.push(format!("{path}: the setting is empty for all callers: {reason}"));
             }
         }
-        if let Some(RoleChoice::Chosen(chosen)) = entry.kind.role()
+        if let Some(RoleChoice::Chosen(chosen)) = entry.used_keys().role
             && let Some(claim) = &chosen.claim
             && let Some(reason) = missing_reason(claim, loaded)
         {
@@ -61,7 +61,7 @@ fn keys_may_have_tenant(loaded: &LoadedConfig) -> bool {
 /// The settings of `database` that are empty for callers without their claim, with the claims.
 pub(crate) fn optional_settings(config: &Config, database: &str) -> Vec<String> {
     let entries = config.databases.iter().filter(|entry| entry.name == database);
-    let settings = entries.filter_map(|entry| entry.kind.settings()).flatten();
+    let settings = entries.filter_map(|entry| entry.used_keys().settings).flatten();
     let optional = settings.filter(|(_, claim)| !COMMON_CLAIMS.contains(&claim.as_str()));
     optional.map(|(setting, claim)| format!("{setting} ({claim})")).collect()
 }

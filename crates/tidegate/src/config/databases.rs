@@ -35,7 +35,7 @@ use crate::node_tables::NodeTables;
 use ingest_folder::IngestDatabase;
 use remote::ClientTlsFiles;
 
-pub(super) use ingest_folder::FolderConfig;
+pub(crate) use ingest_folder::FolderConfig;
 pub(super) use kinds::{DatabaseConfig, advice};
 pub(super) use remote::client_tls_files;
 
@@ -86,66 +86,39 @@ pub(super) trait ConfiguredDatabase: Any + Send + Sync {
 
     /// Whether `old`, which was opened from equal keys, stays open.
     fn may_keep(&self, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
-        self.tls().is_none_or(|tls| ClientTlsFiles::are_unchanged(tls, old, opening))
+        self.used_keys().tls.is_none_or(|tls| ClientTlsFiles::are_unchanged(tls, old, opening))
     }
 
-    /// Databases with a greater number are opened later, because they show others.
-    fn opening_order(&self) -> u8 {
-        0
-    }
-
-    /// The databases that it joins.
-    fn members(&self) -> &[String] {
-        &[]
-    }
-
-    fn policies(&self) -> &[PolicyConfig] {
-        &[]
-    }
-
-    /// Whether the node is not ready without it.
-    fn is_required(&self) -> bool {
-        true
-    }
-
-    /// Whether privileges beyond reading refuse it.
-    fn is_strict(&self) -> bool {
-        false
-    }
-
-    fn has_log_sources(&self) -> bool {
-        true
-    }
-
-    /// The files of its TLS, with which it is opened again when they change.
-    fn tls(&self) -> Option<&ClientTlsConfig> {
-        None
-    }
-
-    /// The role of callers in the database.
-    fn role(&self) -> Option<&RoleChoice> {
-        None
-    }
-
-    /// Settings of the database, each from a claim of the caller.
-    fn settings(&self) -> Option<&BTreeMap<String, String>> {
-        None
-    }
-
-    /// The names of its tables that take rows, as far as the configuration has them. `None` if it takes no rows.
-    fn ingest_tables(&self) -> Option<Vec<String>> {
-        None
-    }
-
-    /// The folder of its tables that take rows.
-    fn folder(&self) -> Option<&FolderConfig> {
-        None
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys::default()
     }
 
     /// Live tables about `database`, which is open, for callers that `readers` allows.
     fn live_tables(&self, _database: &Arc<dyn Database>, _readers: &PrincipalRule) -> Vec<Arc<dyn LiveTable>> {
         Vec::new()
     }
+}
+
+/// Values of keys that are used beyond opening the database.
+#[derive(Default)]
+pub(crate) struct UsedKeys<'a> {
+    /// The databases that it joins.
+    pub(crate) members: &'a [String],
+    /// Databases with a greater number are opened later, because they show others.
+    pub(crate) opening_order: u8,
+    pub(crate) policies: &'a [PolicyConfig],
+    pub(crate) required: Option<bool>,
+    /// Whether privileges beyond reading refuse it.
+    pub(crate) strict: bool,
+    pub(crate) log_sources: Option<bool>,
+    /// With changed files, it is opened again.
+    pub(crate) tls: Option<&'a ClientTlsConfig>,
+    pub(crate) role: Option<&'a RoleChoice>,
+    pub(crate) settings: Option<&'a BTreeMap<String, String>>,
+    /// The tables that take rows, as far as they have names. `None` if it takes no rows.
+    pub(crate) ingest_tables: Option<Vec<String>>,
+    /// The folder of the tables that take rows.
+    pub(crate) folder: Option<&'a FolderConfig>,
 }
 
 /// The databases that are opened, and what is needed for it.
@@ -185,7 +158,7 @@ impl<'a> Opening<'a> {
     fn open(&mut self, entry: &DatabaseConfig, path: String) -> Result<OpenedDatabase, Vec<ConfigProblem>> {
         let (previous, policies_key) = (self.previous, self.loaded.config.policies_key.clone());
         let is_same = |old: &&OpenedDatabase| {
-            let has_key = entry.kind.policies().is_empty() || old.policies_key == policies_key;
+            let has_key = entry.used_keys().policies.is_empty() || old.policies_key == policies_key;
             old.entry == *entry && has_key && entry.kind.may_keep(old, self)
         };
         if let Some(old) = previous.by_name.get(&entry.name).filter(is_same) {
@@ -231,7 +204,7 @@ impl OpenDatabases {
                 entries.push((entry, path));
             }
         }
-        entries.sort_by_key(|(entry, _)| entry.kind.opening_order());
+        entries.sort_by_key(|(entry, _)| entry.used_keys().opening_order);
         let mut opening = Opening { loaded, previous, node_tables, folders, opened: Self::default() };
         for (entry, path) in entries {
             if let Some(opened) = problems.accept(opening.open(entry, path)) {
@@ -255,7 +228,7 @@ impl OpenDatabases {
 
     /// The databases without which the node is not ready.
     pub(super) fn required(&self) -> impl Iterator<Item = Arc<dyn Database>> {
-        let required = self.by_name.values().filter(|opened| opened.entry.kind.is_required());
+        let required = self.by_name.values().filter(|opened| opened.entry.used_keys().required.unwrap_or(true));
         required.map(|opened| opened.database.clone())
     }
 
@@ -306,7 +279,7 @@ impl OpenDatabases {
         let inspected = new.map(|opened| async move { (opened, opened.database.excess_privileges().await) });
         for (opened, privileges) in join_all(inspected).await {
             match privileges {
-                Ok(found) if opened.entry.kind.is_strict() => {
+                Ok(found) if opened.entry.used_keys().strict => {
                     found.into_iter().for_each(|privilege| problems.at(&opened.path).add("strict", privilege));
                 }
                 Ok(found) => warn(opened, found),
@@ -325,10 +298,10 @@ impl OpenDatabases {
 
 impl OpenedDatabase {
     async fn check_policies(&self, problems: &Problems) {
-        if self.entry.kind.policies().is_empty() {
+        if self.entry.used_keys().policies.is_empty() {
             return;
         }
-        let checked = self.database.check_policies().await.map(|found| match self.entry.kind.folder() {
+        let checked = self.database.check_policies().await.map(|found| match self.entry.used_keys().folder {
             Some(folder) => {
                 let is_closed = self.parts.folder.as_ref().is_some_and(|folder| folder.is_closed());
                 folder.admit_later_tables(found, is_closed)

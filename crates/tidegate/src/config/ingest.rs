@@ -34,7 +34,7 @@ pub(super) async fn open_folders(
 ) -> BTreeMap<String, OpenedTables> {
     let mut opened = BTreeMap::new();
     for (index, entry) in loaded.config.databases.iter().enumerate() {
-        let Some(folder) = entry.kind.folder() else { continue };
+        let Some(folder) = entry.used_keys().folder else { continue };
         let Some(folder_path) = folder.path() else { continue };
         let path = format!("databases[{index}]");
         let Some(tables) = problems.accept(build_declarations(folder, &path, engine)) else { continue };
@@ -51,7 +51,7 @@ pub(super) async fn open_folders(
 /// The folders of tables that take rows, by the names of their databases.
 pub(crate) fn ingest_folders(loaded: &LoadedConfig) -> Vec<(String, PathBuf)> {
     let entries = loaded.config.databases.iter();
-    let folder = |entry: &DatabaseConfig| Some((entry.name.clone(), loaded.resolve(entry.kind.folder()?.path()?)));
+    let folder = |entry: &DatabaseConfig| Some((entry.name.clone(), loaded.resolve(entry.used_keys().folder?.path()?)));
     entries.filter_map(folder).collect()
 }
 

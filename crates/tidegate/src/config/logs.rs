@@ -74,7 +74,7 @@ async fn add_recognized(
 ) {
     for database in databases {
         let entry = config.databases.iter().find(|entry| entry.name == database.name());
-        if entry.is_some_and(|entry| !entry.kind.has_log_sources()) {
+        if entry.is_some_and(|entry| entry.used_keys().log_sources == Some(false)) {
             continue;
         }
         // The database itself reports what cannot be read.

@@ -31,7 +31,7 @@ impl NamedTable {
         // A database that could not be opened is a problem of its own.
         let Some(opened) = open.by_name.get(&entry.name) else { return found(None, None) };
         let Some(target) = opened.target() else {
-            let Some(folder) = entry.kind.folder() else { return found(None, None) };
+            let Some(folder) = entry.used_keys().folder else { return found(None, None) };
             let declared = declared_table(folder, table);
             if declared.is_none() && !folder.creates_tables() {
                 require_stored_table(folder, opened, table).await?;
@@ -58,7 +58,7 @@ fn split_name<'a>(name: &'a str, config: &'a Config) -> Result<(&'a DatabaseConf
 }
 
 fn takes_rows(entry: &DatabaseConfig) -> bool {
-    entry.kind.ingest_tables().is_some()
+    entry.used_keys().ingest_tables.is_some()
 }
 
 /// Checks that a table exists that its folder neither declares nor creates.

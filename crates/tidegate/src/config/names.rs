@@ -7,7 +7,7 @@ use tidegate_runtime::SnapshotBuilder;
 use tidegate_tools::{DISCOVER_TOOLSET, FOLDER_TOOLS, OTLP_TOOLS, TABLE_TOOLS};
 use tidegate_transport::http::is_reserved_toolset_name;
 
-use super::ingest_names::ingest_names;
+use super::databases::UsedKeys;
 use super::problems::Problems;
 use super::types::Config;
 use crate::node::NodeState;
@@ -56,10 +56,11 @@ pub(super) fn allowed_built_in(config: &Config) -> AllowedNames {
 /// The tools for rows of a server with this configuration. Commands that write no rows lack these tools.
 pub(super) fn row_tools(config: &Config) -> impl Iterator<Item = &'static str> {
     let allowed = allowed_built_in(config);
-    let (tables, receivers) = (ingest_names(config), &config.receivers);
+    let receivers = &config.receivers;
+    let has = |is_known: fn(&UsedKeys<'_>) -> bool| config.databases.iter().any(|entry| is_known(&entry.used_keys()));
     let groups: [(bool, &[&str]); 5] = [
-        (!tables.is_empty(), &TABLE_TOOLS),
-        (tables.iter().any(|names| names.is_folder), &FOLDER_TOOLS),
+        (has(|keys| keys.ingest_tables.is_some()), &TABLE_TOOLS),
+        (has(|keys| keys.folder.is_some()), &FOLDER_TOOLS),
         (receivers.otlp.is_some(), &OTLP_TOOLS),
         (receivers.prometheus.is_some(), &["receive_prometheus"]),
         (receivers.bulk.is_some(), &["receive_bulk"]),

@@ -128,7 +128,7 @@ async fn find(
     problems: &Problems,
 ) -> Option<ReceiverDatabase> {
     let name = name?;
-    let with_folder = config.databases.iter().filter(|entry| entry.kind.folder().is_some());
+    let with_folder = config.databases.iter().filter(|entry| entry.used_keys().folder.is_some());
     let names: Vec<&str> = with_folder.map(|entry| entry.name.as_str()).collect();
     if !names.contains(&name) {
         problems.add("", no_folder(config, &names, name));

@@ -29,7 +29,7 @@ pub(super) fn build_tenancy(config: &Config, problems: &Problems) -> DatabaseTen
 
 /// The tenants of `entry`; `None` for all.
 fn tenants_allowed(entry: &DatabaseConfig, config: &Config) -> Option<BTreeSet<String>> {
-    let members = entry.kind.members().iter();
+    let members = entry.used_keys().members.iter();
     let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
     let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
     let tenants = restricted.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());

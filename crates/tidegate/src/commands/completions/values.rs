@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::typed_line::{TypedLine, TypedOptions};
 use super::value_kind::ValueKind;
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::open_node::{NodeSpec, OpenNode};
 
 /// How long a node may take to open and to list tables. A user waits for it.
@@ -71,8 +71,8 @@ async fn read_values(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<Comp
         _ if options.connects => Vec::new(),
         ValueKind::IngestTable => ingest_tables(spec, config).await,
         ValueKind::IngestTarget => {
-            let names = config::ingest_names(config).into_iter();
-            let mut values: Vec<_> = names.map(|names| CompletionCandidate::new(names.database)).collect();
+            let taking = config.databases.iter().filter(|entry| entry.used_keys().ingest_tables.is_some());
+            let mut values: Vec<_> = taking.map(|entry| CompletionCandidate::new(&entry.name)).collect();
             values.extend(ingest_tables(spec, config).await);
             values
         }
@@ -184,10 +184,11 @@ async fn qualified_tables(
 
 /// `DATABASE.TABLE` of the tables that take rows: the declared ones, and those of a folder that were created later.
 async fn ingest_tables(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCandidate> {
-    let named = config::ingest_names(config);
-    let folders: Vec<&str> = named.iter().filter(|names| names.is_folder).map(|names| names.database).collect();
-    let declared =
-        named.iter().flat_map(|names| names.tables.iter().map(|table| (names.database.to_owned(), table.clone())));
+    let entries = config.databases.iter();
+    let folders = entries.clone().filter(|entry| entry.used_keys().folder.is_some());
+    let folders: Vec<&str> = folders.map(|entry| entry.name.as_str()).collect();
+    let names = entries.filter_map(|entry| Some((&entry.name, entry.used_keys().ingest_tables?)));
+    let declared = names.flat_map(|(database, tables)| tables.into_iter().map(move |table| (database.clone(), table)));
     let mut tables: Vec<(String, String)> = declared.collect();
     if !folders.is_empty() {
         let stored = from_node(spec, async |node| {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tidegate_core::nearest_names;
 use tidegate_engines::FederatedDatabase;
 
-use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, key_problem};
+use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, UsedKeys, key_problem};
 use crate::config::problems::Problems;
 
 const POLICIES_MESSAGE: &str =
@@ -26,12 +26,8 @@ impl ConfiguredDatabase for FederatedConfig {
         (key == "policies").then_some(POLICIES_MESSAGE)
     }
 
-    fn opening_order(&self) -> u8 {
-        2
-    }
-
-    fn members(&self) -> &[String] {
-        &self.federated
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys { members: &self.federated, opening_order: 2, ..UsedKeys::default() }
     }
 
     fn may_keep(&self, _: &OpenedDatabase, opening: &Opening<'_>) -> bool {

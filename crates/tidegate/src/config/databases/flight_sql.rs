@@ -1,14 +1,19 @@
 //! Servers of Arrow Flight SQL.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidegate_query::Database;
+#[cfg(feature = "network")]
+use {
+    super::KindParts,
+    super::remote::ClientTlsFiles,
+    super::remote::servers::{check_urls, to_dialect, to_flight_tls},
+    crate::config::{problem::ConfigProblem, problems::Problems},
+    std::sync::Arc,
+    tidegate_network::{FlightSqlDatabase, FlightSqlOptions, NodeCredential},
+};
 
-use super::remote::{ClientTlsFiles, POLICIES_MESSAGE};
-use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult};
-use crate::config::problem::ConfigProblem;
+use super::remote::POLICIES_MESSAGE;
+use super::{ConfiguredDatabase, Opening, OpeningResult, UsedKeys};
 use crate::config::quantities::{OneOrMany, SecretText, Time};
 use crate::config::types::ClientTlsConfig;
 use crate::config::types::network::DialectConfig;
@@ -40,52 +45,21 @@ impl ConfiguredDatabase for FlightSqlConfig {
         (key == "policies").then_some(POLICIES_MESSAGE)
     }
 
-    fn is_required(&self) -> bool {
-        self.required.unwrap_or(true)
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys { required: self.required, tls: Some(&self.tls), ..UsedKeys::default() }
     }
 
-    fn tls(&self) -> Option<&ClientTlsConfig> {
-        Some(&self.tls)
+    #[cfg(not(feature = "network"))]
+    fn open(&self, _: &str, path: &str, _: &mut Opening<'_>) -> OpeningResult {
+        Err(super::remote::not_built(path, "flight_sql"))
     }
 
+    #[cfg(feature = "network")]
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
         let tls_files = ClientTlsFiles::read(&self.tls, &format!("{path}.tls"), opening.loaded)?;
-        let database = imp::open(self, name, path, &tls_files)?;
-        Ok((database, KindParts { tls_files: Some(Arc::new(tls_files)), ..KindParts::default() }))
-    }
-}
-
-#[cfg(not(feature = "network"))]
-mod imp {
-    use super::*;
-
-    pub(super) fn open(
-        _: &FlightSqlConfig,
-        _: &str,
-        path: &str,
-        _: &ClientTlsFiles,
-    ) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
-        Err(super::super::remote::not_built(path, "flight_sql"))
-    }
-}
-
-#[cfg(feature = "network")]
-mod imp {
-    use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, NodeCredential};
-
-    use super::super::remote::servers::{check_urls, to_dialect, to_flight_tls};
-    use super::*;
-    use crate::config::problems::Problems;
-
-    pub(super) fn open(
-        entry: &FlightSqlConfig,
-        name: &str,
-        path: &str,
-        tls_files: &ClientTlsFiles,
-    ) -> Result<Arc<dyn Database>, Vec<ConfigProblem>> {
         let path = format!("{path}.flight_sql");
         let problems = Problems::at_path(&path);
-        let (urls, is_list) = (entry.flight_sql.clone().into_vec(), matches!(entry.flight_sql, OneOrMany::Many(_)));
+        let (urls, is_list) = (self.flight_sql.clone().into_vec(), matches!(self.flight_sql, OneOrMany::Many(_)));
         if urls.is_empty() {
             problems.add("", "is empty; write the address of a server: grpc+tls://host:443");
         }
@@ -93,19 +67,17 @@ mod imp {
         let urls = check_urls(urls.iter().enumerate().map(|(index, url)| (at(index), url)), &problems);
         let urls = problems.checked(urls)?;
         let default = FlightSqlOptions::new(urls);
+        let token = self.token.as_ref().map(|token| NodeCredential::Token(token.0.expose().to_owned()));
         let options = FlightSqlOptions {
-            database: entry.catalog.clone(),
-            dialect: to_dialect(entry.dialect),
-            credential: entry
-                .token
-                .as_ref()
-                .map_or(NodeCredential::None, |token| NodeCredential::Token(token.0.expose().to_owned())),
-            tls: to_flight_tls(tls_files),
-            timeout: entry.timeout.map_or(default.timeout, |time| time.0),
+            database: self.catalog.clone(),
+            dialect: to_dialect(self.dialect),
+            credential: token.unwrap_or(NodeCredential::None),
+            tls: to_flight_tls(&tls_files),
+            timeout: self.timeout.map_or(default.timeout, |time| time.0),
             ..default
         };
         let opened = FlightSqlDatabase::new(name, options);
         let opened = opened.map_err(|error| vec![ConfigProblem::new(path, error.to_string())])?;
-        Ok(Arc::new(opened))
+        Ok((Arc::new(opened), KindParts { tls_files: Some(Arc::new(tls_files)), ..KindParts::default() }))
     }
 }

@@ -14,7 +14,7 @@ use tidegate_query::{
     WriteStart,
 };
 
-use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, key_problem};
+use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, UsedKeys, key_problem};
 use crate::config::quantities::OneOrMany;
 use crate::config::types::{IngestTableConfig, PolicyConfig};
 use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
@@ -22,7 +22,7 @@ use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
 /// A folder of tables that take rows.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(in crate::config) struct FolderConfig {
+pub(crate) struct FolderConfig {
     /// Folder of tables that take rows. Roles grant the right to write.
     ingest: OneOrMany,
     /// Whether rows create undeclared tables. Default: true.
@@ -70,16 +70,9 @@ impl FolderConfig {
 }
 
 impl ConfiguredDatabase for FolderConfig {
-    fn policies(&self) -> &[PolicyConfig] {
-        &self.policies
-    }
-
-    fn ingest_tables(&self) -> Option<Vec<String>> {
-        Some(self.tables.keys().cloned().collect())
-    }
-
-    fn folder(&self) -> Option<&FolderConfig> {
-        Some(self)
+    fn used_keys(&self) -> UsedKeys<'_> {
+        let ingest_tables = Some(self.tables.keys().cloned().collect());
+        UsedKeys { policies: &self.policies, ingest_tables, folder: Some(self), ..UsedKeys::default() }
     }
 
     /// It stays if this process writes to the folder just as before. Another process may have taken or left it.

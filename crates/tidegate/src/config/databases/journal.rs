@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_engines::{JournalTable, SystemDatabase};
 
-use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
+use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, UsedKeys, key_problem};
 use crate::config::quantities::OneOrMany;
 use crate::config::types::PolicyConfig;
 
@@ -27,12 +27,8 @@ pub(super) struct JournalConfig {
 }
 
 impl ConfiguredDatabase for JournalConfig {
-    fn policies(&self) -> &[PolicyConfig] {
-        &self.policies
-    }
-
-    fn has_log_sources(&self) -> bool {
-        self.log_sources.unwrap_or(true)
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys { policies: &self.policies, log_sources: self.log_sources, ..UsedKeys::default() }
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {

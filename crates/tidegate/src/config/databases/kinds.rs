@@ -20,7 +20,7 @@ use super::network::NodesConfig;
 use super::postgres::PostgresConfig;
 use super::sqlite::SqliteConfig;
 use super::system::SystemTablesConfig;
-use super::{ConfiguredDatabase, Opening, OpeningResult};
+use super::{ConfiguredDatabase, Opening, OpeningResult, UsedKeys};
 use crate::config::problem::ConfigProblem;
 
 /// The kinds. Of several keys that are present, the first one counts: `ingest` is also a key of other kinds.
@@ -62,7 +62,7 @@ pub(crate) struct DatabaseConfig {
     pub(crate) tenants: Option<Vec<String>>,
     /// All keys as they are written.
     keys: Map<String, Value>,
-    pub(in crate::config) kind: Arc<dyn ConfiguredDatabase>,
+    pub(super) kind: Arc<dyn ConfiguredDatabase>,
 }
 
 tidegate_core::impl_debug!(DatabaseConfig { name });
@@ -74,6 +74,10 @@ impl PartialEq for DatabaseConfig {
 }
 
 impl DatabaseConfig {
+    pub(crate) fn used_keys(&self) -> UsedKeys<'_> {
+        self.kind.used_keys()
+    }
+
     /// The keys of the kind `T`, if it is of this kind.
     pub(super) fn of_kind<T: ConfiguredDatabase>(&self) -> Option<&T> {
         let kind: &dyn Any = &*self.kind;

@@ -14,7 +14,7 @@ use tidegate_postgres::{
 use tidegate_postgres_handlers::{DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
 use tidegate_query::Database;
 
-use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
+use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, UsedKeys, key_problem};
 use crate::config::ingest::engine_tables;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
@@ -84,24 +84,15 @@ impl ConfiguredDatabase for PostgresConfig {
         (key == "policies").then_some(POLICIES_MESSAGE)
     }
 
-    fn is_required(&self) -> bool {
-        self.required.unwrap_or(true)
-    }
-
-    fn is_strict(&self) -> bool {
-        self.strict
-    }
-
-    fn role(&self) -> Option<&RoleChoice> {
-        self.role.as_ref()
-    }
-
-    fn settings(&self) -> Option<&BTreeMap<String, String>> {
-        Some(&self.settings)
-    }
-
-    fn ingest_tables(&self) -> Option<Vec<String>> {
-        self.ingest.clone().map(OneOrMany::into_vec)
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys {
+            required: self.required,
+            strict: self.strict,
+            role: self.role.as_ref(),
+            settings: Some(&self.settings),
+            ingest_tables: self.ingest.clone().map(OneOrMany::into_vec),
+            ..UsedKeys::default()
+        }
     }
 
     fn live_tables(&self, database: &Arc<dyn Database>, readers: &PrincipalRule) -> Vec<Arc<dyn LiveTable>> {
@@ -120,7 +111,7 @@ impl ConfiguredDatabase for PostgresConfig {
         let database = Arc::new(opened.map_err(|error| key_problem(path, "postgres", error))?);
         let handlers = handlers.map(|options| DatabaseHandlers::new(name, database.clone(), options));
         let mut ingest_target = None;
-        if let Some(tables) = engine_tables(self.ingest_tables(), &self.tables, path)? {
+        if let Some(tables) = engine_tables(self.used_keys().ingest_tables, &self.tables, path)? {
             let ingest = PostgresIngestOptions { tables, ..PostgresIngestOptions::default() };
             let opened = PostgresIngest::open(name, target, ingest_options, ingest);
             let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
@@ -174,7 +165,7 @@ impl PostgresConfig {
                 TenancyConfig::Settings => TenantIsolation::Settings,
             },
             schemas: self.schemas.clone(),
-            ingest_tables: self.ingest_tables().unwrap_or_default(),
+            ingest_tables: self.used_keys().ingest_tables.unwrap_or_default(),
             strict: self.strict,
             handler_schema: handlers.as_ref().map(|handlers| handlers.schema.as_str().to_owned()),
             is_behind_pooler: self.pgbouncer,

@@ -21,7 +21,7 @@ pub(super) fn not_built(path: &str, key: &str) -> Vec<ConfigProblem> {
 
 /// The files that the databases of `entries` read when they are opened.
 pub(in crate::config) fn client_tls_files(entries: &[DatabaseConfig]) -> impl Iterator<Item = &PathBuf> {
-    entries.iter().filter_map(|entry| entry.kind.tls()).flat_map(ClientTlsConfig::files)
+    entries.iter().filter_map(|entry| entry.used_keys().tls).flat_map(ClientTlsConfig::files)
 }
 
 /// The content of the files of a [`ClientTlsConfig`], so that a database is opened again when they change.

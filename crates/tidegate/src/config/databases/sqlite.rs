@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_sqlite::{SqliteDatabase, SqliteIngest, SqliteIngestOptions, SqliteOptions};
 
-use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, key_problem};
+use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, UsedKeys, key_problem};
 use crate::config::ingest::engine_tables;
 use crate::config::quantities::{OneOrMany, Time};
 use crate::config::types::{PolicyConfig, StampsConfig};
@@ -33,12 +33,9 @@ pub(super) struct SqliteConfig {
 }
 
 impl ConfiguredDatabase for SqliteConfig {
-    fn policies(&self) -> &[PolicyConfig] {
-        &self.policies
-    }
-
-    fn ingest_tables(&self) -> Option<Vec<String>> {
-        self.ingest.clone().map(OneOrMany::into_vec)
+    fn used_keys(&self) -> UsedKeys<'_> {
+        let ingest_tables = self.ingest.clone().map(OneOrMany::into_vec);
+        UsedKeys { policies: &self.policies, ingest_tables, ..UsedKeys::default() }
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
@@ -52,7 +49,7 @@ impl ConfiguredDatabase for SqliteConfig {
         let opened = SqliteDatabase::open(name, files.clone(), options);
         let database = Arc::new(opened.map_err(|error| key_problem(path, "sqlite", error))?);
         let mut target = None;
-        if let Some(tables) = engine_tables(self.ingest_tables(), &self.tables, path)? {
+        if let Some(tables) = engine_tables(self.used_keys().ingest_tables, &self.tables, path)? {
             let options = SqliteIngestOptions { tables, stores_keys: true, ..SqliteIngestOptions::default() };
             let opened =
                 SqliteIngest::open(name, files, options).map_err(|error| key_problem(path, "ingest", error))?;

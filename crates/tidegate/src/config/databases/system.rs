@@ -9,7 +9,9 @@ use tidegate_core::nearest_names;
 use tidegate_engines::{LiveTable, MachineTable, OfferedTable, SystemDatabase};
 use tidegate_query::Database;
 
-use super::{ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, key_problem};
+use super::{
+    ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, UsedKeys, key_problem,
+};
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::types::{PolicyConfig, SystemConfig};
@@ -40,12 +42,8 @@ impl ConfiguredDatabase for SystemTablesConfig {
         (key == "sensitive").then_some("is for journals; that of system tables is system.sensitive")
     }
 
-    fn opening_order(&self) -> u8 {
-        1
-    }
-
-    fn policies(&self) -> &[PolicyConfig] {
-        &self.policies
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys { opening_order: 1, policies: &self.policies, ..UsedKeys::default() }
     }
 
     /// It stays if the servers that its tables show do, so that CPU usage is still compared with its earlier readings.

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_auth::CallerTokenSigner;
+use tidegate_auth::{CallerTokenOptions, CallerTokenSigner, TokenAlgorithm};
 use tidegate_core::CallerTokens;
-use tidegate_engines::{Engine, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
+use tidegate_engines::{Engine, HeldRows, HeldValues, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers};
 use tidegate_network::{FlightSqlDatabase, FlightSqlOptions, FlightTls, NodeCredential};
 use tidegate_query::NodeDatabase;
 
 use super::super::OpenedDatabase;
 use super::super::remote::servers::{check_urls, to_dialect};
 use super::NodesConfig;
-use super::holds::parse_held_rows;
-use super::trust::open_signer;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::quantities::OneOrMany;
-use crate::config::types::network::{NetworkConfig, NodeConfig, PartialConfig};
+use crate::config::types::network::{
+    HeldConfig, HeldRangeConfig, NetworkConfig, NodeConfig, PartialConfig, ScalarText, TrustConfig,
+};
 
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// Every node is sent the statements of a call at once.
@@ -206,5 +206,135 @@ fn check_servers(nodes: &[NodeConfig], problems: &Problems) {
                 problems.add_related(key, format_args!("nodes[{first}].url"), message);
             }
         }
+    }
+}
+
+/// The signer of tokens that name the callers of this server to other nodes.
+fn open_signer(entry: &TrustConfig, problems: &Problems) -> Option<Arc<CallerTokenSigner>> {
+    let before = problems.len();
+    let algorithm = match entry.algorithm.as_deref().map(str::parse).transpose() {
+        Ok(algorithm) => algorithm.unwrap_or(TokenAlgorithm::EdDsa),
+        Err(message) => {
+            let message: String = message;
+            problems.add("algorithm", message);
+            return None;
+        }
+    };
+    let names = [
+        ("issuer", Some(&entry.issuer)),
+        ("tenant_claim", entry.tenant_claim.as_ref()),
+        ("roles_claim", entry.roles_claim.as_ref()),
+        ("key_id", entry.key_id.as_ref()),
+    ];
+    for (member, _) in names.into_iter().filter(|(_, name)| name.is_some_and(|name| name.trim().is_empty())) {
+        problems.add(member, "is empty");
+    }
+    if problems.len() > before {
+        return None;
+    }
+    let default = CallerTokenOptions::new(entry.issuer.clone(), entry.key.0.clone(), algorithm);
+    let options = CallerTokenOptions {
+        tenant_claim: entry.tenant_claim.clone().unwrap_or(default.tenant_claim),
+        roles_claim: entry.roles_claim.clone().unwrap_or(default.roles_claim),
+        key_id: entry.key_id.clone(),
+        ..default
+    };
+    match CallerTokenSigner::new(options) {
+        Ok(signer) => Some(Arc::new(signer)),
+        Err(error) => {
+            problems.add("", error.to_string());
+            None
+        }
+    }
+}
+
+/// The rows that a node contributes to the network.
+fn parse_held_rows(entry: &BTreeMap<String, HeldConfig>, problems: &Problems) -> HeldRows {
+    if entry.is_empty() {
+        problems.add("", "names no column; omit it if all rows of the node are part of the network");
+    }
+    let mut columns = BTreeMap::new();
+    for (column, held) in entry {
+        if let Some(message) = find_problem(held) {
+            problems.add(column, message);
+        }
+        columns.insert(column.clone(), to_values(held));
+    }
+    HeldRows { columns }
+}
+
+fn find_problem(held: &HeldConfig) -> Option<String> {
+    match held {
+        HeldConfig::One(_) => None,
+        HeldConfig::Many(values) if values.is_empty() => {
+            Some("is an empty list: no row has one of its values".to_owned())
+        }
+        HeldConfig::Many(values) => {
+            let repeated = values.iter().enumerate().find(|(index, value)| values[..*index].contains(value));
+            repeated.map(|(_, ScalarText(value))| format!("has {value} twice"))
+        }
+        HeldConfig::Range(HeldRangeConfig { from: None, before: None }) => {
+            Some("needs from, before or both: {from: 2026-01-01, before: 2027-01-01}".to_owned())
+        }
+        HeldConfig::Range(HeldRangeConfig { from: Some(ScalarText(from)), before: Some(ScalarText(before)) })
+            if is_empty_range(from, before) =>
+        {
+            Some(format!("has no value: from {from} is not below before {before}"))
+        }
+        HeldConfig::Range(_) => None,
+    }
+}
+
+/// Whether no value is between both, as far as it is known without the type of the column: of numbers, and of dates and
+/// times of UTC in the same form.
+fn is_empty_range(from: &str, before: &str) -> bool {
+    if let (Ok(from), Ok(before)) = (from.parse::<f64>(), before.parse::<f64>()) {
+        return from >= before;
+    }
+    let is_time = |text: &str| {
+        let bytes = text.as_bytes();
+        let is_date =
+            bytes.len() >= 10 && bytes[4] == b'-' && bytes[7] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit);
+        is_date && (bytes.len() == 10 || text.ends_with('Z'))
+    };
+    from.len() == before.len() && is_time(from) && is_time(before) && from >= before
+}
+
+fn to_values(held: &HeldConfig) -> HeldValues {
+    let text = |value: &ScalarText| value.0.clone();
+    match held {
+        HeldConfig::One(value) => HeldValues { values: vec![text(value)], ..HeldValues::default() },
+        HeldConfig::Many(values) => HeldValues { values: values.iter().map(text).collect(), ..HeldValues::default() },
+        HeldConfig::Range(range) => HeldValues {
+            from: range.from.as_ref().map(text),
+            before: range.before.as_ref().map(text),
+            ..HeldValues::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(from: &str, before: &str, is_empty: bool) {
+        assert_eq!(is_empty_range(from, before), is_empty, "{from} to {before}");
+    }
+
+    #[test]
+    fn only_ranges_that_are_surely_empty_are_refused() {
+        check("1", "2", false);
+        check("10", "9", true);
+        check("-1.5", "-1.5", true);
+        check("2026-01-01", "2026-01-01", true);
+        check("2026-02-01", "2026-01-01", true);
+        check("2026-01-01", "2026-01-02", false);
+        check("2026-01-01T12:00:00Z", "2026-01-01T11:00:00Z", true);
+        // Other forms, and texts of an unknown collation.
+        check("2026-01-02", "2026-01-01T00:00:00Z", false);
+        check("2026-01-01T12:00:00+02:00", "2026-01-01T11:00:00-05:00", false);
+        check("zulu", "alpha", false);
+        check("ä123-45-67", "a123-45-67", false);
     }
 }
