@@ -1,4 +1,4 @@
-//! Databases as arguments of the command line: a path or a connection string of PostgreSQL, or one of them after `name=`.
+//! Databases as arguments of the command line: a path or the address of a server, or one of them after `name=`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, JournalTable, SystemDatabase, glob_folder};
-use tidegate_postgres::connect::{
-    ConnectEnvironment, ConnectTarget, ConnectionStringError, is_connection_string, without_password,
-};
-use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use crate::argument_secrets::{has_user_and_password, mask_secrets};
 use crate::command_error::CommandError;
+use crate::config::{ServerKind, server_kind_of, server_kinds};
 
 /// Name of a database without a name whose path has no name either (`/`).
 const DEFAULT_DATABASE_NAME: &str = "files";
@@ -32,7 +29,8 @@ pub(crate) struct DatabaseSource {
 enum SourceLocation {
     /// A folder, a file, or a SQLite file; the content decides.
     Path(PathBuf),
-    Postgres(String),
+    /// An address.
+    Server(&'static ServerKind, String),
 }
 
 impl std::fmt::Debug for SourceLocation {
@@ -40,15 +38,15 @@ impl std::fmt::Debug for SourceLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Path(path) => path.fmt(f),
-            Self::Postgres(_) => f.write_str("postgres"),
+            Self::Server(server, _) => f.write_str(server.key),
         }
     }
 }
 
 impl SourceLocation {
     fn parse(text: &str) -> Result<Self, String> {
-        if is_connection_string(text) {
-            return Ok(Self::Postgres(text.to_owned()));
+        if let Some(server) = server_kind_of(text) {
+            return Ok(Self::Server(server, text.to_owned()));
         }
         check_path(text)?;
         Ok(Self::Path(text.into()))
@@ -58,22 +56,22 @@ impl SourceLocation {
     fn display_text(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
-            Self::Postgres(_) => "postgres://…".to_owned(),
+            Self::Server(server, _) => format!("{}://…", server.key),
         }
     }
 }
 
 impl DatabaseSource {
-    /// Parses `PATH`, a connection string of PostgreSQL, or one of them after `name=`. Text before `=` is a name unless it
+    /// Parses `PATH`, the address of a server, or one of them after `name=`. Text before `=` is a name unless it
     /// is a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let named = text.split_once('=').filter(|(name, _)| !name.contains(['/', '\\', '.']));
-        match named.filter(|_| !is_connection_string(text)) {
+        match named.filter(|_| server_kind_of(text).is_none()) {
             Some((name, location)) => match (name.trim(), location) {
                 ("", _) => Err("the name before = is empty".to_owned()),
                 (_, "") => Err("the path after = is empty".to_owned()),
                 (name, location) => {
-                    if !is_connection_string(location) {
+                    if server_kind_of(location).is_none() {
                         check_path(text)?;
                     }
                     Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(location)? })
@@ -90,10 +88,10 @@ impl DatabaseSource {
     /// The same source without the password of its connection string.
     pub(crate) fn without_password(&self) -> Result<Self, CommandError> {
         let location = match &self.location {
-            SourceLocation::Postgres(text) => match without_password(text).map_err(postgres_usage_error)? {
-                Some(without) => SourceLocation::Postgres(without),
-                None => self.location.clone(),
-            },
+            SourceLocation::Server(server, text) => {
+                let without = (server.without_password)(text).map_err(|error| usage_error(server, &error))?;
+                SourceLocation::Server(server, without.unwrap_or_else(|| text.clone()))
+            }
             SourceLocation::Path(_) => self.location.clone(),
         };
         Ok(Self { name: self.name.clone(), location })
@@ -105,7 +103,7 @@ impl DatabaseSource {
             SourceLocation::Path(path) => {
                 std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
             }
-            SourceLocation::Postgres(text) => text.clone(),
+            SourceLocation::Server(_, text) => text.clone(),
         };
         match &self.name {
             Some(name) => format!("{name}={location}"),
@@ -114,7 +112,7 @@ impl DatabaseSource {
     }
 
     /// The given name, else the name of the folder (of a glob: the folder before its first wildcard), else the file
-    /// name without its ending, else the name of the PostgreSQL database.
+    /// name without its ending, else the name of the database on its server.
     fn database_name(&self) -> Result<String, CommandError> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
@@ -126,15 +124,17 @@ impl DatabaseSource {
                 let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
                 Ok(name.map_or_else(|| DEFAULT_DATABASE_NAME.to_owned(), |name| name.to_string_lossy().into_owned()))
             }
-            SourceLocation::Postgres(text) => postgres_database(text),
+            SourceLocation::Server(server, text) => {
+                (server.database)(text).map_err(|error| usage_error(server, &error))
+            }
         }
     }
 
     fn open_database(&self, name: String, engine: &Engine) -> Result<Arc<dyn Database>, CommandError> {
         let failed = |error: tidegate_core::Error| CommandError::Usage(format!("cannot open {error}"));
         Ok(match &self.location {
-            SourceLocation::Postgres(text) => {
-                Arc::new(PostgresDatabase::open(name, parse_target(text)?, PostgresOptions::default()).map_err(failed)?)
+            SourceLocation::Server(server, text) => {
+                (server.open)(name, text).map_err(|error| usage_error(server, &error))?
             }
             SourceLocation::Path(path) if is_sqlite(path) => {
                 let database = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
@@ -168,9 +168,10 @@ pub(crate) fn check_path(text: &str) -> Result<(), String> {
     match scheme.map(str::to_ascii_lowercase).as_deref() {
         _ if Path::new(text).exists() => Ok(()),
         Some("file" | "sqlite" | "sqlite3") => Err("a path is written without a scheme, such as ./app.db".to_owned()),
-        Some(scheme) => Err(format!(
-            "addresses with {scheme}:// cannot be opened; write a path, or postgres://USER@HOST:PORT/DATABASE"
-        )),
+        Some(scheme) => {
+            let forms = server_kinds().map(|server| server.form).collect::<Vec<_>>().join(" or ");
+            Err(format!("addresses with {scheme}:// cannot be opened; write a path, or {forms}"))
+        }
         None if text.contains([';', '&', ' ']) && matches!(mask_secrets(text), Cow::Owned(_)) => Err(
             "it is a connection string of another driver; write it as postgres://USER@HOST:PORT/DATABASE, and put the \
              password into PGPASSWORD or .pgpass"
@@ -185,17 +186,9 @@ pub(crate) fn check_path(text: &str) -> Result<(), String> {
     }
 }
 
-/// The name of the database of a connection string.
-pub(crate) fn postgres_database(text: &str) -> Result<String, CommandError> {
-    Ok(parse_target(text)?.database().to_owned())
-}
-
-fn parse_target(text: &str) -> Result<ConnectTarget, CommandError> {
-    ConnectTarget::parse(text, &ConnectEnvironment::from_process()).map_err(postgres_usage_error)
-}
-
-fn postgres_usage_error(error: ConnectionStringError) -> CommandError {
-    CommandError::Usage(format!("postgres: {error}"))
+/// The error about an address of `server`.
+fn usage_error(server: &ServerKind, error: &str) -> CommandError {
+    CommandError::Usage(format!("{}: {error}", server.key))
 }
 
 /// Whether a file begins with the header of SQLite.
@@ -275,19 +268,13 @@ mod tests {
         assert_eq!(parsed("./a=b/c"), DatabaseSource { name: None, location: SourceLocation::Path("./a=b/c".into()) });
         assert_eq!(parsed("data"), DatabaseSource { name: None, location: SourceLocation::Path("data".into()) });
         let postgres = "postgres://ann:secret@db/shop?sslmode=require";
-        assert_eq!(
-            parsed(postgres),
-            DatabaseSource { name: None, location: SourceLocation::Postgres(postgres.into()) }
-        );
+        let server = |text: &str| SourceLocation::Server(server_kind_of(text).unwrap(), text.into());
+        assert_eq!(parsed(postgres), DatabaseSource { name: None, location: server(postgres) });
         let named = format!("shop={postgres}");
         assert_eq!(parsed(&named).name.as_deref(), Some("shop"));
         assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
         for text in ["host=db dbname=shop password=secret", "postgresql+asyncpg://ann:secret@db/shop", "dbname=shop"] {
-            assert_eq!(
-                parsed(text),
-                DatabaseSource { name: None, location: SourceLocation::Postgres(text.into()) },
-                "{text}"
-            );
+            assert_eq!(parsed(text), DatabaseSource { name: None, location: server(text) }, "{text}");
             let named = format!("crm={text}");
             assert_eq!(DatabaseSource::parse(&named).unwrap().name.as_deref(), Some("crm"), "{text}");
         }

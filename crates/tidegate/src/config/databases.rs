@@ -37,6 +37,7 @@ use remote::ClientTlsFiles;
 
 pub(crate) use ingest_folder::FolderConfig;
 pub(super) use kinds::{DatabaseConfig, advice};
+pub(crate) use kinds::{ServerKind, server_kind_of, server_kinds};
 pub(super) use remote::client_tls_files;
 
 /// The databases of a configuration that could be opened.
@@ -75,6 +76,14 @@ pub(super) type OpeningResult = Result<(Arc<dyn Database>, KindParts), Vec<Confi
 pub(super) trait ConfiguredDatabase: Any + Send + Sync {
     /// What to write instead of a key of other kinds, if this kind has something in its place.
     fn advice(_key: &str) -> Option<&'static str>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// How it is named by an address.
+    fn server() -> Option<&'static ServerKind>
     where
         Self: Sized,
     {

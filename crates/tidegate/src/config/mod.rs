@@ -47,6 +47,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
 pub(crate) use caller_claims::optional_settings;
 pub(crate) use compose::{ComposePostgres, postgres_services};
+pub(crate) use databases::{ServerKind, server_kind_of, server_kinds};
 pub(crate) use declared_uses::{declared_uses, name_entries};
 use document::Document;
 pub(crate) use document::render_report;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::data_source::{DataLocation, DataSource};
+use super::data_source::DataSource;
 use super::questions::{Audience, InitAnswers};
 
 const HEADER: &str = "\
@@ -58,26 +58,14 @@ pub(crate) fn render_config(answers: &InitAnswers) -> String {
 fn push_database(text: &mut String, source: &DataSource) {
     let _ = writeln!(text, "  # {}", source.description);
     let _ = writeln!(text, "  - name: {}", source.name);
-    match &source.location {
-        DataLocation::Files(files) => {
-            let files: Vec<String> = files.iter().map(|file| quoted(file)).collect();
-            let _ = match files.as_slice() {
-                [one] => writeln!(text, "    files: {one}"),
-                several => writeln!(text, "    files: [{}]", several.join(", ")),
-            };
-        }
-        DataLocation::Sqlite(path) => {
-            let _ = writeln!(text, "    sqlite: {}", quoted(&path.display().to_string()));
-        }
-        DataLocation::Postgres(address) => {
-            let _ = writeln!(
-                text,
-                "    # The password comes from the variable, PGPASSWORD or .pgpass, never from this file."
-            );
-            let _ = writeln!(text, "    # `tidegate pg role` prints the SQL of a role that can only read.");
-            let _ = writeln!(text, "    postgres: {}", quoted(address));
-        }
+    for comment in source.comments {
+        let _ = writeln!(text, "    # {comment}");
     }
+    let values: Vec<String> = source.values.iter().map(|value| quoted(value)).collect();
+    let _ = match values.as_slice() {
+        [one] => writeln!(text, "    {}: {one}", source.key),
+        several => writeln!(text, "    {}: [{}]", source.key, several.join(", ")),
+    };
 }
 
 fn push_network(text: &mut String, sources: &[DataSource]) {
@@ -127,11 +115,11 @@ mod tests {
     use super::*;
 
     fn answers(audience: Audience, allows_sql: bool) -> InitAnswers {
-        let files = DataLocation::Files(vec!["./*.csv".to_owned(), "./my data".to_owned()]);
+        let files = vec!["./*.csv".to_owned(), "./my data".to_owned()];
         let sources = vec![
-            DataSource::new("files", files, "2 files"),
-            DataSource::new("app", DataLocation::Sqlite("./app.db".into()), "SQLite"),
-            DataSource::new("shop", DataLocation::Postgres("${DATABASE_URL}".to_owned()), "PostgreSQL"),
+            DataSource::new("files", "files", files, "2 files"),
+            DataSource::new("app", "sqlite", vec!["./app.db".to_owned()], "SQLite"),
+            DataSource::new("shop", "postgres", vec!["${DATABASE_URL}".to_owned()], "PostgreSQL"),
         ];
         InitAnswers { sources, audience, allows_sql, clients: Vec::new() }
     }

@@ -1,38 +1,33 @@
 //! A database as `tidegate init` proposes it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::config::ServerKind;
 
 /// A database of the new configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DataSource {
     pub(crate) name: String,
-    pub(crate) location: DataLocation,
+    /// The key of its kind.
+    pub(crate) key: &'static str,
+    /// Paths and globs, relative to the configuration; or an address without a password, or `${VARIABLE}`.
+    pub(crate) values: Vec<String>,
+    /// What the person who continues the configuration needs.
+    pub(crate) comments: &'static [&'static str],
     /// What was found, in a few words.
     pub(crate) description: String,
 }
 
-/// Where the data of a database is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DataLocation {
-    /// Folders, files or globs, relative to the configuration.
-    Files(Vec<String>),
-    Sqlite(PathBuf),
-    /// A connection string without a password, or `${VARIABLE}`.
-    Postgres(String),
-}
-
 impl DataSource {
     /// A database with a name that needs no quotes in SQL.
-    pub(crate) fn new(name: &str, location: DataLocation, description: impl Into<String>) -> Self {
-        Self { name: database_name(name), location, description: description.into() }
+    pub(crate) fn new(name: &str, key: &'static str, values: Vec<String>, description: impl Into<String>) -> Self {
+        Self { name: database_name(name), key, values, comments: &[], description: description.into() }
     }
 
-    pub(crate) fn location_text(&self) -> String {
-        match &self.location {
-            DataLocation::Files(files) => files.join(", "),
-            DataLocation::Sqlite(path) => path.display().to_string(),
-            DataLocation::Postgres(text) => text.clone(),
-        }
+    /// A database on a server.
+    pub(crate) fn on_server(server: &ServerKind, name: &str, address: String, origin: &str) -> Self {
+        let description = format!("{}{origin}", server.title);
+        Self { comments: server.comments, ..Self::new(name, server.key, vec![address], description) }
     }
 }
 
@@ -74,7 +69,7 @@ mod tests {
 
     #[test]
     fn names_need_no_quotes_and_are_unique() {
-        let source = |name| DataSource::new(name, DataLocation::Files(Vec::new()), "");
+        let source = |name| DataSource::new(name, "files", Vec::new(), "");
         let named = with_unique_names(vec![source("My Data"), source("my-data"), source("2024"), source("…")]);
         let names: Vec<_> = named.iter().map(|source| source.name.as_str()).collect();
         assert_eq!(names, ["my_data", "my_data_2", "data_2024", "data"]);

@@ -6,16 +6,13 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_engines::table_glob;
-use tidegate_postgres::connect::is_connection_string;
 
-use super::data_source::{DataLocation, DataSource, path_text, with_unique_names};
-use crate::config::postgres_services;
-use crate::source::{is_sqlite, postgres_database};
+use super::data_source::{DataSource, path_text, with_unique_names};
+use crate::config::{ServerKind, postgres_services, server_kind_of, server_kinds};
+use crate::source::is_sqlite;
 
 const SQLITE_EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 const COMPOSE_FILES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
-/// Variables with a connection string, the usual one first.
-const URL_VARIABLES: [&str; 3] = ["DATABASE_URL", "POSTGRES_URL", "POSTGRES_DSN"];
 /// Variables that choose a server or database of libpq.
 const LIBPQ_VARIABLES: [&str; 3] = ["PGSERVICE", "PGHOST", "PGDATABASE"];
 /// Folders with files of programs.
@@ -77,11 +74,11 @@ fn files_in(folder: &Path, base: &Path) -> Vec<DataSource> {
         };
         let name =
             if folder == base { "files".into() } else { folder.file_name().unwrap_or_default().to_string_lossy() };
-        sources.push(DataSource::new(&name, DataLocation::Files(locations), description));
+        sources.push(DataSource::new(&name, "files", locations, description));
     }
     for path in files.iter().filter(|path| has_extension(path, &SQLITE_EXTENSIONS) && is_sqlite(path)) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        sources.push(DataSource::new(&name, DataLocation::Sqlite(relative(path).into()), "SQLite"));
+        sources.push(DataSource::new(&name, "sqlite", vec![relative(path)], "SQLite"));
     }
     sources
 }
@@ -113,18 +110,25 @@ fn tables_below(folder: &Path, depth: usize, entries_left: &mut usize) -> usize 
 }
 
 fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSource> {
-    let connection_string = |name: &str| variable(name).filter(|text| is_connection_string(text));
-    if let Some((name, text)) = URL_VARIABLES.iter().find_map(|name| connection_string(name).map(|text| (name, text))) {
+    let address = |server: &'static ServerKind, name: &'static str| {
+        let text = variable(name).filter(|text| (server.is_address)(text))?;
         // The check of the file reports what is wrong in it.
-        let database = postgres_database(&text).unwrap_or_else(|_| "postgres".to_owned());
-        let location = DataLocation::Postgres(format!("${{{name}}}"));
-        return Some(DataSource::new(&database, location, "PostgreSQL, from the environment"));
+        let database = (server.database)(&text).unwrap_or_else(|_| server.key.to_owned());
+        Some(DataSource::on_server(server, &database, format!("${{{name}}}"), ", from the environment"))
+    };
+    let of_server = |server: &'static ServerKind| server.variables.iter().find_map(|name| address(server, name));
+    if let Some(found) = server_kinds().find_map(of_server) {
+        return Some(found);
     }
     let set = LIBPQ_VARIABLES.iter().find(|name| variable(name).is_some_and(|value| !value.is_empty()))?;
     let name = variable("PGDATABASE").unwrap_or_else(|| "postgres".to_owned());
     // An empty connection string: all parts come from the variables.
-    let location = DataLocation::Postgres("postgres://".to_owned());
-    Some(DataSource::new(&name, location, format!("PostgreSQL, from {set}")))
+    Some(DataSource::on_server(
+        server_kind_of("postgres://")?,
+        &name,
+        "postgres://".to_owned(),
+        &format!(", from {set}"),
+    ))
 }
 
 fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {
@@ -139,10 +143,10 @@ fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {
     });
     let source = |service: crate::config::ComposePostgres| {
         let address = format!("postgres://{}@127.0.0.1:{}/{}", service.user, service.port, service.database);
-        let description = format!("PostgreSQL, service {} of {name}", service.service);
-        DataSource::new(&service.database, DataLocation::Postgres(address), description)
+        let origin = format!(", service {} of {name}", service.service);
+        Some(DataSource::on_server(server_kind_of(&address)?, &service.database, address, &origin))
     };
-    services.into_iter().map(source).collect()
+    services.into_iter().filter_map(source).collect()
 }
 
 #[cfg(test)]
@@ -160,7 +164,7 @@ mod tests {
             |name: &str| variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned());
         let lines = discover(folder.path(), &variable)
             .into_iter()
-            .map(|source| format!("{}: {} ({})\n", source.name, source.location_text(), source.description));
+            .map(|source| format!("{}: {} ({})\n", source.name, source.values.join(", "), source.description));
         lines.collect()
     }
 

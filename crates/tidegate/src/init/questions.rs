@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use tidegate_postgres::connect::is_connection_string;
-
-use super::data_source::{DataLocation, DataSource, path_text, with_unique_names};
+use super::data_source::{DataSource, path_text, with_unique_names};
 use crate::argument_secrets::mask_secrets;
 use crate::client::McpClient;
-use crate::source::{check_path, is_sqlite, postgres_database};
+use crate::config::{ServerKind, server_kind_of};
+use crate::source::{check_path, is_sqlite};
 
 /// The callers that a server is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +107,7 @@ impl<I: BufRead, O: Write> Questions<'_, I, O> {
         } else {
             writeln!(self.output, "Found:")?;
             for (index, source) in found.iter().enumerate() {
-                let (name, location) = (&source.name, source.location_text());
+                let (name, location) = (&source.name, source.values.join(", "));
                 writeln!(self.output, "  {}. {name}: {location} ({})", index + 1, source.description)?;
             }
             "What is to be served? Numbers, paths or addresses with commas between them [all of these]:"
@@ -164,8 +163,8 @@ fn parse_sources(answer: &str, found: &[DataSource]) -> Result<Vec<DataSource>, 
 
 /// A path that exists, or a connection string without a password.
 pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
-    if is_connection_string(text) {
-        return parse_postgres(text);
+    if let Some(server) = server_kind_of(text) {
+        return parse_address(server, text);
     }
     check_path(text)?;
     let path = Path::new(text);
@@ -176,13 +175,13 @@ pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
     let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
     let name = name.unwrap_or_default().to_string_lossy();
     Ok(if is_sqlite(path) {
-        DataSource::new(&name, DataLocation::Sqlite(path_text(path).into()), "SQLite")
+        DataSource::new(&name, "sqlite", vec![path_text(path)], "SQLite")
     } else {
-        DataSource::new(&name, DataLocation::Files(vec![path_text(path)]), "files")
+        DataSource::new(&name, "files", vec![path_text(path)], "files")
     })
 }
 
-fn parse_postgres(text: &str) -> Result<DataSource, String> {
+fn parse_address(server: &ServerKind, text: &str) -> Result<DataSource, String> {
     if matches!(mask_secrets(text), Cow::Owned(_)) {
         return Err(
             "the address contains a password, which would stand in the file. Put the address into the variable \
@@ -190,8 +189,8 @@ fn parse_postgres(text: &str) -> Result<DataSource, String> {
                 .to_owned(),
         );
     }
-    let name = postgres_database(text).map_err(|error| error.to_string())?;
-    Ok(DataSource::new(&name, DataLocation::Postgres(text.to_owned()), "PostgreSQL"))
+    let name = (server.database)(text).map_err(|error| format!("{}: {error}", server.key))?;
+    Ok(DataSource::on_server(server, &name, text.to_owned(), ""))
 }
 
 #[cfg(test)]
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
 
     fn check(found: &[&str], lines: &str) -> (String, Option<InitAnswers>) {
-        let source = |name: &&str| DataSource::new(name, DataLocation::Files(vec![format!("./{name}")]), "1 file");
+        let source = |name: &&str| DataSource::new(name, "files", vec![format!("./{name}")], "1 file");
         let proposal = InitProposal {
             found: found.iter().map(source).collect(),
             found_clients: vec![McpClient::Cursor, McpClient::VsCode],

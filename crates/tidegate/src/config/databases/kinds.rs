@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use tidegate_query::Database;
 
 use super::federated::FederatedConfig;
 use super::files::FilesConfig;
@@ -36,17 +37,56 @@ static KINDS: [Kind; 9] = [
     Kind::new::<FolderConfig>("ingest"),
 ];
 
+/// Databases on servers, which have addresses.
+pub(crate) struct ServerKind {
+    /// The key in the configuration.
+    pub(crate) key: &'static str,
+    /// The name of the product.
+    pub(crate) title: &'static str,
+    /// The form of an address.
+    pub(crate) form: &'static str,
+    pub(crate) is_address: fn(&str) -> bool,
+    /// An address without its password, if it has one.
+    pub(crate) without_password: fn(&str) -> Result<Option<String>, String>,
+    /// The name of the database of an address.
+    pub(crate) database: fn(&str) -> Result<String, String>,
+    /// Opens a database with this name and this address.
+    pub(crate) open: fn(String, &str) -> Result<Arc<dyn Database>, String>,
+    /// Environment variables that may have an address, the usual one first.
+    pub(crate) variables: &'static [&'static str],
+    /// Comments above the address in a new configuration.
+    pub(crate) comments: &'static [&'static str],
+}
+
+impl PartialEq for ServerKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for ServerKind {}
+
+pub(crate) fn server_kinds() -> impl Iterator<Item = &'static ServerKind> {
+    KINDS.iter().filter_map(|kind| (kind.server)())
+}
+
+/// The kind of server with the address `text`.
+pub(crate) fn server_kind_of(text: &str) -> Option<&'static ServerKind> {
+    server_kinds().find(|server| (server.is_address)(text))
+}
+
 struct Kind {
     key: &'static str,
     parse: fn(Map<String, Value>) -> Arc<dyn ConfiguredDatabase>,
     schema: fn(&mut SchemaGenerator) -> Schema,
     advice: fn(&str) -> Option<&'static str>,
+    server: fn() -> Option<&'static ServerKind>,
 }
 
 impl Kind {
     /// The kind with the keys of `T`. The first of them is `key`, and the only one that is required.
     const fn new<T: ConfiguredDatabase + DeserializeOwned + JsonSchema>(key: &'static str) -> Self {
-        Self { key, parse: parse_keys::<T>, schema: schema_of::<T>, advice: T::advice }
+        Self { key, parse: parse_keys::<T>, schema: schema_of::<T>, advice: T::advice, server: T::server }
     }
 }
 

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_core::PrincipalRule;
 use tidegate_engines::{LiveTable, PostgresTable};
-use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
+use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget, is_connection_string, without_password};
 use tidegate_postgres::{
     ClaimSettings, PostgresDatabase, PostgresIngest, PostgresIngestOptions, PostgresOptions, RunAs, TenantIsolation,
 };
 use tidegate_postgres_handlers::{DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
 use tidegate_query::Database;
 
-use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, UsedKeys, key_problem};
+use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, ServerKind, UsedKeys, key_problem};
 use crate::config::ingest::engine_tables;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
@@ -26,6 +26,28 @@ const CONNECTIONS_MAX: usize = 1_000;
 const MESSAGE_BYTES_MIN: u64 = 64 << 10;
 const POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                                 columns, and role, claims or settings here say who calls";
+
+static SERVER: ServerKind = ServerKind {
+    key: "postgres",
+    title: "PostgreSQL",
+    form: "postgres://USER@HOST:PORT/DATABASE",
+    is_address: is_connection_string,
+    without_password: |text| without_password(text).map_err(|error| error.to_string()),
+    database: |text| Ok(parse_target(text)?.database().to_owned()),
+    open: |name, text| {
+        let opened = PostgresDatabase::open(name, parse_target(text)?, PostgresOptions::default());
+        Ok(Arc::new(opened.map_err(|error| error.to_string())?))
+    },
+    variables: &["DATABASE_URL", "POSTGRES_URL", "POSTGRES_DSN"],
+    comments: &[
+        "The password comes from the variable, PGPASSWORD or .pgpass, never from this file.",
+        "`tidegate pg role` prints the SQL of a role that can only read.",
+    ],
+};
+
+fn parse_target(text: &str) -> Result<ConnectTarget, String> {
+    ConnectTarget::parse(text, &ConnectEnvironment::from_process()).map_err(|error| error.to_string())
+}
 
 /// A database of PostgreSQL.
 #[derive(Deserialize, JsonSchema)]
@@ -84,6 +106,10 @@ impl ConfiguredDatabase for PostgresConfig {
         (key == "policies").then_some(POLICIES_MESSAGE)
     }
 
+    fn server() -> Option<&'static ServerKind> {
+        Some(&SERVER)
+    }
+
     fn used_keys(&self) -> UsedKeys<'_> {
         UsedKeys {
             required: self.required,
@@ -129,8 +155,7 @@ impl PostgresConfig {
         path: &str,
     ) -> Result<(ConnectTarget, PostgresOptions, Option<HandlerOptions>), Vec<ConfigProblem>> {
         let problems = Problems::at_path(path);
-        let target = ConnectTarget::parse(self.postgres.0.expose(), &ConnectEnvironment::from_process());
-        let target = target.map_err(|error| problems.add("postgres", error.to_string())).ok();
+        let target = parse_target(self.postgres.0.expose()).map_err(|message| problems.add("postgres", message)).ok();
         let run_as = to_run_as(self.role.as_ref(), config).map_err(|message| problems.add("role", message)).ok();
         for setting in self.claims.iter().chain(self.settings.keys()).filter(|setting| !is_custom_setting(setting)) {
             let message = format!("{setting} is no setting of one's own; it needs a prefix and a dot, as app.tenant");

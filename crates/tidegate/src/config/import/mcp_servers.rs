@@ -1,7 +1,6 @@
 //! The `mcpServers` of a client: databases are found in the arguments and variables of database servers.
 
-use tidegate_postgres::connect::is_connection_string;
-
+use super::super::databases::server_kind_of;
 use super::super::yaml_tree::YamlNode;
 use super::draft::ConfigDraft;
 use super::toolbox::database;
@@ -35,15 +34,15 @@ pub(super) fn convert(root: &YamlNode, draft: &mut ConfigDraft) {
             (None, Some(file)) => {
                 draft.leave_out(line, &subject, format!("convert its own file: tidegate config import {file}"));
             }
-            (None, None) => draft.leave_out(line, &subject, "no PostgreSQL or SQLite database is named in it"),
+            (None, None) => draft.leave_out(line, &subject, "no database that can be opened is named in it"),
         }
     }
 }
 
 /// The kind and the target of a database that `text` names.
 fn target_of(text: &str) -> Option<(&'static str, &str)> {
-    if is_connection_string(text) {
-        return Some(("postgres", text));
+    if let Some(server) = server_kind_of(text) {
+        return Some((server.key, text));
     }
     let file = text.strip_prefix("sqlite://").unwrap_or(text);
     let file = file.strip_prefix('/').filter(|path| path.starts_with('.')).unwrap_or(file);

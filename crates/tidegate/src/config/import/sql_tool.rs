@@ -31,7 +31,7 @@ impl SqlTool<'_> {
         let sql = name_parameters(&statement, self.dialect, &parameters, &mut templates)?;
         let writes = may_write(&sql, self.dialect).map_err(|error| error.to_string())?;
         if writes && !self.dialect.can_write() {
-            return Err("it writes, and SQLite databases are read-only here".to_owned());
+            return Err(format!("it writes, and {} databases are read-only here", self.dialect.name()));
         }
         let template = SqlTemplate::parse(&sql, self.dialect).map_err(|error| error.to_string())?;
         let used = template.names();

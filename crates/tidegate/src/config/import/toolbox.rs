@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use tidegate_sql::SqlDialect;
 use tidegate_tools::DISCOVER_TOOLSET;
 use tidegate_transport::http::is_reserved_toolset_name;
 
@@ -55,8 +56,7 @@ impl Entry<'_> {
 
 /// What a source has become.
 pub(super) enum Source<'a> {
-    Postgres,
-    Sqlite,
+    Database(SqlDialect),
     Http(&'a YamlNode),
     LeftOut,
 }
@@ -115,13 +115,13 @@ fn convert_source<'a>(entry: &Entry<'a>, draft: &mut ConfigDraft) -> Source<'a> 
             );
             let target = connection_string(entry, draft);
             draft.add_database(database(&entry.name, "postgres", &target));
-            Source::Postgres
+            Source::Database(SqlDialect::Postgres)
         }
         "sqlite" => match entry.node.text_of("database") {
             Some(file) if !file.contains(":memory:") => {
                 entry.report_unknown_keys(&["database"], draft);
                 draft.add_database(database(&entry.name, "sqlite", &file));
-                Source::Sqlite
+                Source::Database(SqlDialect::Sqlite)
             }
             _ => {
                 draft.leave_out(line, &subject, "it has no file");

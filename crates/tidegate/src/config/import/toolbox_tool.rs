@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tidegate_sql::SqlDialect;
 
 use super::super::yaml_tree::YamlNode;
 use super::draft::ConfigDraft;
@@ -25,8 +24,7 @@ pub(super) fn convert(entry: &Entry<'_>, sources: &BTreeMap<&str, Source<'_>>, d
         return draft.offer_built_in(&entry.name, built_in);
     }
     let dialect = match (entry.type_name.as_str(), source) {
-        ("postgres-sql", Source::Postgres) => Some(SqlDialect::Postgres),
-        ("sqlite-sql", Source::Sqlite) => Some(SqlDialect::Sqlite),
+        (kind, Source::Database(dialect)) if kind.strip_suffix("-sql") == Some(dialect.key()) => Some(*dialect),
         ("http", Source::Http(_)) => None,
         (other, _) => {
             return draft.leave_out(line, &subject, format!("there is no tool of the type {other}"));
@@ -63,9 +61,9 @@ fn report_unknown_keys(entry: &Entry<'_>, is_sql: bool, draft: &mut ConfigDraft)
 }
 
 fn built_in_tools(type_name: &str) -> Option<&'static [&'static str]> {
-    match type_name {
-        "postgres-execute-sql" | "sqlite-execute-sql" => Some(&["sql"]),
-        "postgres-list-tables" | "sqlite-list-tables" => Some(&["list_tables", "get_schema"]),
+    match type_name.split_once('-')? {
+        (_, "execute-sql") => Some(&["sql"]),
+        (_, "list-tables") => Some(&["list_tables", "get_schema"]),
         _ => None,
     }
 }
