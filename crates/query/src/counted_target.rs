@@ -1,10 +1,10 @@
 //! Tables that take rows, with counters of what is written to them: for databases that do not count by themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_results::batch_bytes;
 
@@ -16,43 +16,24 @@ use crate::ingest::{
 #[derive(Debug)]
 pub struct CountedTarget {
     target: Arc<dyn IngestTarget>,
-    counters: Arc<WriteCounters>,
-}
-
-#[derive(Debug, Default)]
-struct WriteCounters {
-    writes: AtomicU64,
-    repeated_writes: AtomicU64,
-    failed_writes: AtomicU64,
-    rows: AtomicU64,
-    rejected_rows: AtomicU64,
-    bytes: AtomicU64,
+    totals: Arc<Mutex<WriteTotals>>,
 }
 
 impl CountedTarget {
     /// Counts from zero what is written to `target` through this value.
     pub fn new(target: Arc<dyn IngestTarget>) -> Self {
-        Self { target, counters: Arc::default() }
+        Self { target, totals: Arc::default() }
     }
 
     /// The same target, which continues the counters of `previous`.
     #[must_use]
     pub fn with_counters_of(&self, previous: &Self) -> Self {
-        Self { target: self.target.clone(), counters: previous.counters.clone() }
+        Self { target: self.target.clone(), totals: previous.totals.clone() }
     }
 
     /// What was written until now.
     pub fn totals(&self) -> WriteTotals {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counters = &self.counters;
-        WriteTotals {
-            writes: read(&counters.writes),
-            repeated_writes: read(&counters.repeated_writes),
-            failed_writes: read(&counters.failed_writes),
-            rows: read(&counters.rows),
-            rejected_rows: read(&counters.rejected_rows),
-            bytes: read(&counters.bytes),
-        }
+        *self.totals.lock()
     }
 }
 
@@ -68,7 +49,7 @@ impl IngestTarget for CountedTarget {
 
     fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
         let target = self.target.for_caller(caller)?;
-        Some(Arc::new(Self { target, counters: self.counters.clone() }))
+        Some(Arc::new(Self { target, totals: self.totals.clone() }))
     }
 
     async fn table(&self, table: &str) -> Result<IngestTable, Error> {
@@ -82,20 +63,20 @@ impl IngestTarget for CountedTarget {
             Err(error) => {
                 // Other errors are of the request, which no storage has seen.
                 let is_failure = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut);
-                add(&self.counters.failed_writes, is_failure.into());
+                self.totals.lock().failed_writes += u64::from(is_failure);
                 return Err(error);
             }
             Ok(WriteStart::Repeated(receipt)) => {
-                add(&self.counters.repeated_writes, 1);
+                self.totals.lock().repeated_writes += 1;
                 return Ok(WriteStart::Repeated(receipt));
             }
         };
-        let counters = self.counters.clone();
-        Ok(WriteStart::Writer(Box::new(CountedWriter { writer, counters, takes_rejects, bytes: 0, has_failed: false })))
+        let totals = self.totals.clone();
+        Ok(WriteStart::Writer(Box::new(CountedWriter { writer, totals, takes_rejects, bytes: 0, has_failed: false })))
     }
 
     fn count_rejected(&self, rows: u64) {
-        add(&self.counters.rejected_rows, rows);
+        self.totals.lock().rejected_rows += rows;
         self.target.count_rejected(rows);
     }
 
@@ -107,7 +88,7 @@ impl IngestTarget for CountedTarget {
 #[derive(Debug)]
 struct CountedWriter {
     writer: Box<dyn RowWriter>,
-    counters: Arc<WriteCounters>,
+    totals: Arc<Mutex<WriteTotals>>,
     /// Of each table of the write: whether it is one of rejected rows.
     takes_rejects: Vec<bool>,
     bytes: u64,
@@ -118,7 +99,7 @@ impl CountedWriter {
     fn count_failure(&mut self) {
         if !self.has_failed {
             self.has_failed = true;
-            add(&self.counters.failed_writes, 1);
+            self.totals.lock().failed_writes += 1;
         }
     }
 }
@@ -146,21 +127,18 @@ impl RowWriter for CountedWriter {
     }
 
     async fn commit(self: Box<Self>) -> Result<WriteReceipt, Error> {
-        let Self { writer, counters, takes_rejects, bytes, has_failed } = *self;
+        let Self { writer, totals, takes_rejects, bytes, has_failed } = *self;
         let stored = writer.commit().await;
+        let mut totals = totals.lock();
         let Ok(receipt) = &stored else {
-            add(&counters.failed_writes, (!has_failed).into());
+            totals.failed_writes += u64::from(!has_failed);
             return stored;
         };
-        add(&counters.writes, 1);
-        add(&counters.bytes, bytes);
+        totals.writes += 1;
+        totals.bytes += bytes;
         for (rows, is_rejected) in receipt.rows.iter().zip(takes_rejects) {
-            add(if is_rejected { &counters.rejected_rows } else { &counters.rows }, *rows);
+            *(if is_rejected { &mut totals.rejected_rows } else { &mut totals.rows }) += rows;
         }
         stored
     }
-}
-
-fn add(counter: &AtomicU64, count: u64) {
-    counter.fetch_add(count, Ordering::Relaxed);
 }
