@@ -10,6 +10,7 @@ mod content;
 mod error;
 mod format;
 mod grants;
+mod ingest_totals;
 mod input;
 mod json_schema;
 mod limits;
@@ -34,6 +35,7 @@ pub use content::{
 pub use error::{Error, ErrorKind};
 pub use format::Format;
 pub use grants::{AllowedNames, Grants};
+pub use ingest_totals::{IngestTotals, WriteTotals};
 pub use input::{ClientCapabilities, InputAnswer, InputAnswers, InputRequest, InputRequestKind, ProvidedAnswer};
 pub use json_schema::{
     JsonSchema, JsonSchemaError, Violation, json_text, schema_description, schema_types, unknown_name,

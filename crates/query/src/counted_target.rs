@@ -5,12 +5,10 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_core::{Error, ErrorKind, Principal, WriteTotals};
 use tidegate_results::batch_bytes;
 
-use crate::ingest::{
-    IngestTable, IngestTarget, RowWriter, WriteReceipt, WriteRequest, WriteStart, WriteTotals, is_rejects_table,
-};
+use crate::ingest::{IngestTable, IngestTarget, RowWriter, WriteReceipt, WriteRequest, WriteStart, is_rejects_table};
 
 /// Counts the writes to a target.
 #[derive(Debug)]

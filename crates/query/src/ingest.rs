@@ -10,7 +10,7 @@ use std::time::Duration;
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
-use tidegate_core::{Error, ErrorKind, Principal, Violation, nearest_names};
+use tidegate_core::{Error, ErrorKind, IngestTotals, Principal, Violation, nearest_names};
 use tidegate_sql::SqlDialect;
 use tokio::sync::{mpsc, oneshot};
 
@@ -529,21 +529,6 @@ pub struct IngestStatus {
     pub last_error: Option<String>,
 }
 
-/// What happened to a database since it was opened. All values only grow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IngestTotals {
-    /// What was written.
-    pub written: WriteTotals,
-    /// Moves of rows from the log to files.
-    pub flushes: u64,
-    /// Moves that failed.
-    pub failed_flushes: u64,
-    /// Groups of files that were joined.
-    pub compactions: u64,
-    /// Files that were joined with others.
-    pub compacted_files: u64,
-}
-
 /// What was found when the files of a table were compared with what was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IngestVerification {
@@ -589,21 +574,4 @@ pub trait IngestMaintenance: Send + Sync + Debug + 'static {
     /// # Errors
     /// As [`IngestMaintenance::flush`].
     async fn verify(&self, table: &str) -> Result<IngestVerification, Error>;
-}
-
-/// What was written to a database since it was opened. All values only grow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WriteTotals {
-    /// Writes that were stored.
-    pub writes: u64,
-    /// Writes that were answered from their key. Those to a network count as stored.
-    pub repeated_writes: u64,
-    /// Writes that failed: the storage refused them, or did not answer.
-    pub failed_writes: u64,
-    /// Rows that were stored in the tables that they were sent to.
-    pub rows: u64,
-    /// Rows that were rejected: stored in tables of rejected rows, or nowhere.
-    pub rejected_rows: u64,
-    /// Bytes that were stored: in a folder, those in the log or in files; elsewhere, those of the rows in memory.
-    pub bytes: u64,
 }

@@ -44,9 +44,9 @@ pub use format::{
 };
 pub use ingest::{
     ColumnStamp, DeclaredTable, DeclaredTables, IngestMaintenance, IngestStatus, IngestTable, IngestTarget,
-    IngestTotals, IngestVerification, REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite,
-    TargetColumn, WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, WriteTotals,
-    is_rejects_table, rejected_rows_schema,
+    IngestVerification, REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite, TargetColumn,
+    WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, is_rejects_table,
+    rejected_rows_schema,
 };
 pub use network::{
     MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,

@@ -13,7 +13,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::{Mutex, RwLock};
-use tidegate_core::{CallTarget, ErrorKind, StoredResults, TransportKind};
+use tidegate_core::{CallTarget, ErrorKind, IngestTotals, StoredResults, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber};
 use tidegate_runtime::{Auditor, Job, Registry};
 
@@ -425,18 +425,8 @@ impl CallSeries {
 pub struct IngestNumbers {
     /// The name of the database.
     pub database: String,
-    /// Writes that were stored, since the database was opened.
-    pub writes: u64,
-    /// Writes that were answered from their key.
-    pub repeated_writes: u64,
-    /// Writes that failed at their end.
-    pub failed_writes: u64,
-    /// Rows that were stored.
-    pub rows: u64,
-    /// Rows that were rejected, whether they were kept in a table of rejected rows or not.
-    pub rejected_rows: u64,
-    /// Bytes that were stored.
-    pub bytes: u64,
+    /// What happened to it.
+    pub totals: IngestTotals,
     /// Its log and its files, if it is a folder.
     pub folder: Option<FolderNumbers>,
 }
@@ -444,14 +434,6 @@ pub struct IngestNumbers {
 /// The log and the files of a database that is a folder, in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FolderNumbers {
-    /// Moves of rows from the log to files.
-    pub flushes: u64,
-    /// Moves that failed.
-    pub failed_flushes: u64,
-    /// Groups of files that were joined.
-    pub compactions: u64,
-    /// Files that were joined with others.
-    pub compacted_files: u64,
     /// Rows that are in the log only.
     pub waiting_rows: u64,
     /// Bytes of these rows in memory.
@@ -528,7 +510,7 @@ impl IngestMetrics {
         for numbers in &databases {
             record_writes(numbers);
             if let Some(folder) = &numbers.folder {
-                record_upkeep(&numbers.database, folder);
+                record_upkeep(&numbers.database, &numbers.totals);
                 record_gauges(&numbers.database, folder);
             }
         }
@@ -566,24 +548,24 @@ fn record_connection(broker: &str, client_id: &str, is_connected: bool) {
 }
 
 fn record_writes(numbers: &IngestNumbers) {
-    let database = || numbers.database.clone();
-    let writes = [("stored", numbers.writes), ("repeated", numbers.repeated_writes), ("failed", numbers.failed_writes)];
+    let (database, written) = (|| numbers.database.clone(), &numbers.totals.written);
+    let writes = [("stored", written.writes), ("repeated", written.repeated_writes), ("failed", written.failed_writes)];
     for (outcome, count) in writes {
         counter!("tidegate_ingest_writes_total", "database" => database(), "outcome" => outcome).absolute(count);
     }
-    for (outcome, count) in [("stored", numbers.rows), ("rejected", numbers.rejected_rows)] {
+    for (outcome, count) in [("stored", written.rows), ("rejected", written.rejected_rows)] {
         counter!("tidegate_ingest_rows_total", "database" => database(), "outcome" => outcome).absolute(count);
     }
-    counter!("tidegate_ingest_bytes_total", "database" => database()).absolute(numbers.bytes);
+    counter!("tidegate_ingest_bytes_total", "database" => database()).absolute(written.bytes);
 }
 
-fn record_upkeep(database: &str, numbers: &FolderNumbers) {
+fn record_upkeep(database: &str, totals: &IngestTotals) {
     let database = || database.to_owned();
-    for (outcome, count) in [("done", numbers.flushes), ("failed", numbers.failed_flushes)] {
+    for (outcome, count) in [("done", totals.flushes), ("failed", totals.failed_flushes)] {
         counter!("tidegate_ingest_flushes_total", "database" => database(), "outcome" => outcome).absolute(count);
     }
-    counter!("tidegate_ingest_compactions_total", "database" => database()).absolute(numbers.compactions);
-    counter!("tidegate_ingest_compacted_files_total", "database" => database()).absolute(numbers.compacted_files);
+    counter!("tidegate_ingest_compactions_total", "database" => database()).absolute(totals.compactions);
+    counter!("tidegate_ingest_compacted_files_total", "database" => database()).absolute(totals.compacted_files);
 }
 
 fn record_gauges(database: &str, numbers: &FolderNumbers) {

@@ -41,8 +41,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::Error;
-use tidegate_query::{IngestMaintenance, IngestStatus, IngestTotals, IngestVerification, WriteTotals};
+use tidegate_core::{Error, IngestTotals, WriteTotals};
+use tidegate_query::{IngestMaintenance, IngestStatus, IngestVerification};
 use tokio::sync::{Notify, RwLock, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tidegate_core::IngestTotals;
 use tidegate_ingest::IngestFolder;
 use tidegate_mqtt::MqttNumbers;
-use tidegate_query::{CountedTarget, IngestMaintenance, IngestTarget, IngestTotals, WriteTotals};
+use tidegate_query::{CountedTarget, IngestMaintenance, IngestTarget as _};
 use tidegate_transport::{FolderNumbers, IngestNumbers, IngestReader, IngestReading, ReceiverNumbers};
 
 use super::databases::OpenDatabases;
@@ -18,8 +19,7 @@ pub(super) fn reader(databases: &OpenDatabases, receivers: RunningReceivers) -> 
     let counted: Vec<Weak<CountedTarget>> = databases.counted_targets().map(Arc::downgrade).collect();
     Arc::new(move || {
         let folders = folders.iter().filter_map(Weak::upgrade).map(|folder| folder_numbers(folder.as_ref()));
-        let counted =
-            counted.iter().filter_map(Weak::upgrade).map(|target| write_numbers(target.database(), target.totals()));
+        let counted = counted.iter().filter_map(Weak::upgrade).map(|target| write_numbers(&target));
         IngestReading {
             databases: folders.chain(counted).collect(),
             receivers: receivers.lock().iter().map(receiver_numbers).collect(),
@@ -41,33 +41,19 @@ fn receiver_numbers(running: &RunningCounters) -> ReceiverNumbers {
     }
 }
 
-fn write_numbers(database: &str, totals: WriteTotals) -> IngestNumbers {
-    let WriteTotals { writes, repeated_writes, failed_writes, rows, rejected_rows, bytes } = totals;
-    IngestNumbers {
-        database: database.to_owned(),
-        writes,
-        repeated_writes,
-        failed_writes,
-        rows,
-        rejected_rows,
-        bytes,
-        folder: None,
-    }
-}
-
 fn folder_numbers(folder: &dyn IngestMaintenance) -> IngestNumbers {
     let tables = folder.status();
-    let IngestTotals { written: totals, flushes, failed_flushes, compactions, compacted_files } = folder.totals();
-    let folder_numbers = FolderNumbers {
-        flushes,
-        failed_flushes,
-        compactions,
-        compacted_files,
+    let numbers = FolderNumbers {
         waiting_rows: tables.iter().map(|table| table.waiting_rows).sum(),
         waiting_bytes: tables.iter().map(|table| table.waiting_bytes).sum(),
         oldest_age: tables.iter().filter_map(|table| table.oldest_age).max().unwrap_or(Duration::ZERO),
         log_bytes: folder.log_bytes(),
         files: tables.iter().map(|table| table.files).sum(),
     };
-    IngestNumbers { folder: Some(folder_numbers), ..write_numbers(folder.database(), totals) }
+    IngestNumbers { database: folder.database().to_owned(), totals: folder.totals(), folder: Some(numbers) }
+}
+
+fn write_numbers(target: &CountedTarget) -> IngestNumbers {
+    let totals = IngestTotals { written: target.totals(), ..IngestTotals::default() };
+    IngestNumbers { database: target.database().to_owned(), totals, folder: None }
 }
