@@ -13,13 +13,7 @@ mod quantity;
 mod config {
     /// The kinds of databases have their keys where they are opened, with the engine. Here, a database has any keys.
     mod databases {
-        #[derive(Debug, Clone, serde::Deserialize, schemars::JsonSchema)]
-        pub(crate) struct DatabaseConfig {
-            name: String,
-            /// All its other keys.
-            #[serde(flatten)]
-            keys: std::collections::BTreeMap<String, serde_json::Value>,
-        }
+        pub(crate) type DatabaseConfig = std::collections::BTreeMap<String, serde_json::Value>;
 
         pub(super) fn advice(_: &str, _: &str) -> Option<&'static str> {
             None

@@ -13,7 +13,7 @@ mod sqlite;
 mod system;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -115,6 +115,8 @@ pub(crate) struct UsedKeys<'a> {
     pub(crate) members: &'a [String],
     /// Databases with a greater number are opened later, because they show others.
     pub(crate) opening_order: u8,
+    /// What a configuration has one database of, at most.
+    pub(crate) single: Option<&'static str>,
     pub(crate) policies: &'a [PolicyConfig],
     pub(crate) required: Option<bool>,
     /// Whether privileges beyond reading refuse it.
@@ -194,7 +196,7 @@ impl OpenDatabases {
         problems: &Problems,
     ) -> Self {
         let mut names: BTreeMap<&str, Option<usize>> = reserved.iter().map(|name| (*name, None)).collect();
-        let mut entries = Vec::new();
+        let (mut entries, mut singles) = (Vec::new(), BTreeSet::new());
         let kind_problems = &loaded.config.kind_problems;
         problems.extend(kind_problems.iter().cloned());
         for (index, entry) in loaded.config.databases.iter().enumerate() {
@@ -208,6 +210,10 @@ impl OpenDatabases {
                 continue;
             }
             names.insert(&entry.name, Some(index));
+            if let Some(single) = entry.used_keys().single.filter(|single| !singles.insert(*single)) {
+                problems.add(&path, format!("is a second database of {single}, and one is enough"));
+                continue;
+            }
             let is_own = |rest: &str| rest.is_empty() || rest.starts_with('.');
             if !kind_problems.iter().any(|problem| problem.path.strip_prefix(&path).is_some_and(is_own)) {
                 entries.push((entry, path));

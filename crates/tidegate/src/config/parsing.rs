@@ -8,7 +8,7 @@
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
-use tidegate_core::{misspelled_name, nearest_names};
+use tidegate_core::{join_alternatives, misspelled_name, nearest_names};
 
 use super::databases;
 use super::document::Document;
@@ -236,16 +236,11 @@ fn misplaced_key<'a>(chosen: &str, name: &str, owners: impl Iterator<Item = &'a 
     if let Some(advice) = databases::advice(chosen, name) {
         return advice.to_owned();
     }
-    let (own, others): (Vec<&str>, Vec<&str>) = owners.partition(|key| *key == name);
-    let others = match others.as_slice() {
-        [] => String::new(),
-        [only] => format!("with {only}"),
-        [first @ .., last] => format!("with {} or {last}", first.join(", ")),
-    };
+    let (own, others): (Vec<String>, Vec<String>) = owners.map(str::to_owned).partition(|key| key == name);
     let owner = match (own.is_empty(), others.is_empty()) {
-        (true, _) => others,
+        (true, _) => format!("with {}", join_alternatives(others)),
         (false, true) => "of its own".to_owned(),
-        (false, false) => format!("of its own, or one {others}"),
+        (false, false) => format!("of its own, or one with {}", join_alternatives(others)),
     };
     format!("is for a database {owner}; this one has {chosen}")
 }

@@ -15,7 +15,6 @@ const POLICIES_MESSAGE: &str =
 
 /// Other databases, whose tables can be joined.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct FederatedConfig {
     /// Databases that are joined here, as database.table. Callers may query all of them through it.
     federated: Vec<String>,

@@ -19,7 +19,6 @@ use crate::config::types::{FileTableConfig, InferConfig, PolicyConfig, QuotesCon
 
 /// Files of CSV, Parquet, JSON and other formats, sheets and logs.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct FilesConfig {
     /// Folders, files or globs: data/2024-*.csv.
     files: OneOrMany,

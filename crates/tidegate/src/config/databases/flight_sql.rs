@@ -20,7 +20,6 @@ use crate::config::types::network::DialectConfig;
 
 /// A server of Arrow Flight SQL.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 #[cfg_attr(not(feature = "network"), expect(dead_code, reason = "nothing is opened"))]
 pub(super) struct FlightSqlConfig {
     /// grpc+tls://host:443, or grpc://127.0.0.1:7071 on this machine. Further addresses are replicas, tried in order.

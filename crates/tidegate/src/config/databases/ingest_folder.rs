@@ -21,7 +21,6 @@ use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
 
 /// A folder of tables that take rows.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(crate) struct FolderConfig {
     /// Folder of tables that take rows. Roles grant the right to write.
     ingest: OneOrMany,

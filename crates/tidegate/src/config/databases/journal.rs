@@ -12,7 +12,6 @@ use crate::config::types::PolicyConfig;
 
 /// Journals of systemd.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct JournalConfig {
     /// Folders with systemd journals: /var/log/journal. The table entries is a log source with the name of the
     /// database.

@@ -166,6 +166,7 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     {
         keys.extend(own);
         schema.insert("properties".to_owned(), keys.into());
+        schema.insert("additionalProperties".to_owned(), false.into());
     }
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.push("name".into());

@@ -20,7 +20,6 @@ use crate::config::types::network::NetworkConfig;
 
 /// Tidegate servers whose tables of the same name are one table. They need server.flight.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct NodesConfig {
     /// Tidegate servers whose tables of the same name are one table. They need server.flight. Without trust and token,
     /// they receive no credentials.

@@ -51,7 +51,6 @@ fn parse_target(text: &str) -> Result<ConnectTarget, String> {
 
 /// A database of PostgreSQL.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct PostgresConfig {
     /// Connection string: a URI or keywords. The service file, PG* variables and .pgpass supply missing parts.
     postgres: SecretText,

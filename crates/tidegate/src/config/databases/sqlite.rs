@@ -14,7 +14,6 @@ use crate::config::types::{PolicyConfig, StampsConfig};
 
 /// Files of SQLite.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct SqliteConfig {
     /// SQLite files.
     sqlite: OneOrMany,

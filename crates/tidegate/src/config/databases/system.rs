@@ -27,7 +27,6 @@ const OPERATOR: &str = "operator";
 
 /// Live tables of this machine, such as processes and disks. Rows are produced when they are read.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
 pub(super) struct SystemTablesConfig {
     /// Live tables of this machine, such as processes and disks. Rows are produced when they are read. {} offers all
     /// tables.
@@ -43,22 +42,17 @@ impl ConfiguredDatabase for SystemTablesConfig {
     }
 
     fn used_keys(&self) -> UsedKeys<'_> {
-        UsedKeys { opening_order: 1, policies: &self.policies, ..UsedKeys::default() }
+        let single = Some("system tables");
+        UsedKeys { opening_order: 1, single, policies: &self.policies, ..UsedKeys::default() }
     }
 
     /// It stays if the servers that its tables show do, so that CPU usage is still compared with its earlier readings.
-    fn may_keep(&self, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
+    fn may_keep(&self, _: &OpenedDatabase, opening: &Opening<'_>) -> bool {
         let (own, others) = (servers(&opening.opened), servers(opening.previous));
-        let has_same_servers =
-            own.len() == others.len() && own.iter().zip(&others).all(|(own, other)| Arc::ptr_eq(own, other));
-        has_same_servers && is_first(&old.entry.name, opening)
+        own.len() == others.len() && own.iter().zip(&others).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
-        if !is_first(name, opening) {
-            let message = "is a second database of system tables, and one is enough";
-            return Err(vec![ConfigProblem::new(path, message)]);
-        }
         let tenants = &opening.node_tables.tenants;
         let machine = MachineTable::all();
         // The others show what callers of this server do.
@@ -77,13 +71,6 @@ impl ConfiguredDatabase for SystemTablesConfig {
         let functions = Some(SystemFunctions::offer(database.clone()));
         Ok((database, KindParts { functions, ..KindParts::default() }))
     }
-}
-
-/// Whether `name` is the first database of system tables in the configuration.
-fn is_first(name: &str, opening: &Opening<'_>) -> bool {
-    let mut entries = opening.loaded.config.databases.iter();
-    let first = entries.find(|entry| entry.of_kind::<SystemTablesConfig>().is_some());
-    first.is_some_and(|first| first.name == name)
 }
 
 /// The databases with connections.
