@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_core::PrincipalRule;
+use tidegate_core::{DatabaseTenants, PrincipalRule};
 use tidegate_engines::{Engine, FileDatabase, LiveTable};
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::{CountedTarget, Database, IngestTarget, RowPolicies};
@@ -28,9 +28,9 @@ use tidegate_tools::FunctionSource;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::quantities::{OneOrMany, SecretText};
-use super::types::{ClientTlsConfig, PolicyConfig, RoleChoice};
+use super::types::{ClientTlsConfig, Config, PolicyConfig, RoleChoice};
 use super::{LoadedConfig, policies};
-use crate::ingest::{DeclaredTables, OpenedTables};
+use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
 use crate::node_tables::NodeTables;
 use ingest_folder::IngestDatabase;
 use remote::ClientTlsFiles;
@@ -256,11 +256,6 @@ impl OpenDatabases {
         self.by_name.values().find_map(|opened| opened.parts.functions.clone())
     }
 
-    /// The tables that take rows, by database.
-    pub(super) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
-        self.by_name.values().filter_map(OpenedDatabase::target).collect()
-    }
-
     /// The tables that take rows elsewhere than in folders.
     pub(super) fn counted_targets(&self) -> impl Iterator<Item = &Arc<CountedTarget>> {
         self.by_name.values().filter_map(|opened| opened.parts.target.as_ref())
@@ -318,7 +313,8 @@ impl OpenedDatabase {
         }
         let checked = self.database.check_policies().await.map(|found| match self.entry.used_keys().folder {
             Some(folder) => {
-                let is_closed = self.parts.folder.as_ref().is_some_and(|folder| folder.is_closed());
+                let is_closed =
+                    self.parts.folder.as_ref().is_some_and(|open| matches!(open.folder_use, FolderUse::Closed(_)));
                 folder.admit_later_tables(found, is_closed)
             }
             None => found,
@@ -340,13 +336,42 @@ impl OpenedDatabase {
     /// Where callers write to: the tables that take rows, or a target that refuses rows while another process writes.
     pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
         match &self.parts.folder {
-            Some(folder) => folder.is_target().then(|| folder.clone() as Arc<dyn IngestTarget>),
+            Some(folder) if matches!(folder.folder_use, FolderUse::Reads) => None,
+            Some(folder) => Some(folder.clone()),
             None => self.target(),
         }
     }
 
     /// What the configuration declares of its folder, if this process writes to it.
     pub(super) fn declared_tables(&self) -> Option<&DeclaredTables> {
-        self.parts.folder.as_ref()?.declared_tables()
+        self.parts.folder.as_ref()?.folder_use.declared()
     }
+}
+
+/// The tenants of each database. A federated database belongs to the tenants that may query all its members.
+pub(super) fn build_tenancy(config: &Config, problems: &Problems) -> DatabaseTenants {
+    let mut tenants_by_database = Vec::new();
+    for (index, entry) in config.databases.iter().enumerate() {
+        let problems = problems.at(format_args!("databases[{index}]"));
+        if entry.tenants.as_ref().is_some_and(Vec::is_empty) {
+            let message = "is empty; omit it to allow all tenants, or list the tenants that may use the database";
+            problems.add("tenants", message);
+            continue;
+        }
+        let Some(tenants) = tenants_allowed(entry, config) else { continue };
+        if tenants.is_empty() {
+            problems.add("federated", "joins databases that no tenant may use together");
+        }
+        tenants_by_database.push((entry.name.clone(), tenants));
+    }
+    DatabaseTenants::new(tenants_by_database)
+}
+
+/// The tenants of `entry`; `None` for all.
+fn tenants_allowed(entry: &DatabaseConfig, config: &Config) -> Option<BTreeSet<String>> {
+    let members = entry.used_keys().members.iter();
+    let members = members.filter_map(|name| config.databases.iter().find(|database| database.name == *name));
+    let restricted = std::iter::once(entry).chain(members).filter_map(|database| database.tenants.as_ref());
+    let tenants = restricted.map(|tenants| tenants.iter().cloned().collect::<BTreeSet<String>>());
+    tenants.reduce(|all, others| all.intersection(&others).cloned().collect())
 }

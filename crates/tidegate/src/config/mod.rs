@@ -1,7 +1,6 @@
 //! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
 mod authentication;
-mod caller_claims;
 mod compose;
 mod config_warnings;
 mod databases;
@@ -35,7 +34,6 @@ mod stated_defaults;
 mod telemetry_receivers;
 mod telemetry_sources;
 mod templates;
-mod tenancy;
 mod tls;
 mod types;
 mod variables;
@@ -45,8 +43,8 @@ mod yaml_tree;
 use std::path::{Path, PathBuf};
 
 pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
-pub(crate) use caller_claims::optional_settings;
 pub(crate) use compose::{ComposePostgres, postgres_services};
+pub(crate) use config_warnings::optional_settings;
 pub(crate) use databases::{ServerKind, server_kind_of, server_kinds};
 pub(crate) use declared_uses::{declared_uses, name_entries};
 use document::Document;

@@ -20,7 +20,7 @@ use tidegate_runtime::CacheHint;
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
-use super::databases::{OpenDatabases, OpenedDatabase};
+use super::databases::{OpenDatabases, OpenedDatabase, build_tenancy};
 use super::declared_entries::add_declared_entries;
 use super::handlers::NodeEntries;
 use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
@@ -31,7 +31,7 @@ use super::tls::RunningTls;
 use super::types::Config;
 use super::{
     ConfigError, LoadedConfig, authentication, config_warnings, declared_uses, ingest, ingest_numbers, limits, names,
-    safeguards, telemetry_sources, tenancy, tls,
+    safeguards, telemetry_sources, tls,
 };
 
 pub(crate) struct NodeAssembler {
@@ -149,7 +149,7 @@ impl NodeAssembler {
     }
 
     pub(crate) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
-        self.applied.lock().databases.ingest_targets()
+        self.applied.lock().databases.by_name.values().filter_map(OpenedDatabase::target).collect()
     }
 
     /// The databases without which the node is not ready.
@@ -271,7 +271,7 @@ impl NodeAssembler {
         let config = &loaded.config;
         let problems = Problems::default();
         let previous = self.applied.lock().databases.clone();
-        let tenancy = tenancy::build_tenancy(config, &problems);
+        let tenancy = build_tenancy(config, &problems);
         let (open, read_only) = self.open_all(loaded, &previous, &tenancy, &problems).await;
         let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
         let mut report = ApplyReport::new(config, &databases, read_only);

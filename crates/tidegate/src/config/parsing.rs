@@ -91,10 +91,7 @@ impl<'a> SchemaChecker<'a> {
             self.problems.push(ConfigProblem::new(path, message));
         }
         match value {
-            Value::Object(members) => {
-                self.members(members, Some(schema), kinds, path);
-                self.missing_keys(members, required_keys(schema), path);
-            }
+            Value::Object(members) => self.members(members, Some(schema), kinds, path),
             Value::Array(items) => {
                 if let Some(of_items) = schema.get("items") {
                     for (index, item) in items.iter().enumerate() {
@@ -112,14 +109,11 @@ impl<'a> SchemaChecker<'a> {
         let mut others: Vec<(&'a str, &'a Value)> = kinds.collect();
         if let Some(index) = others.iter().position(|(key, _)| members.contains_key(*key)) {
             let (chosen, schema) = others.remove(index);
-            self.members(members, Some(schema), &Kinds { chosen: Some(chosen), others }, path);
-            return self.missing_keys(members, required_keys(schema), path);
+            return self.members(members, Some(schema), &Kinds { chosen: Some(chosen), others }, path);
         }
         let keys: Vec<&str> = others.iter().map(|(key, _)| *key).collect();
         let message = format!("needs exactly one of {}", keys.join(", "));
         self.kind_problems.push(ConfigProblem::new(path, message));
-        let shared_keys = schemas.iter().take(1).flat_map(|&schema| required_keys(schema).skip(1));
-        self.missing_keys(members, shared_keys, path);
         self.members(members, None, &Kinds { chosen: None, others }, path);
     }
 
@@ -142,6 +136,14 @@ impl<'a> SchemaChecker<'a> {
                 }
                 let (_, schema) = others.remove(0);
                 self.value(value, schema, &Kinds { chosen: None, others }, &path);
+            }
+        }
+        // A map of no kind has the keys that all kinds require, which are not the first.
+        let of_kinds =
+            kinds.others.first().filter(|_| schema.is_none()).map(|&(_, schema)| required_keys(schema).skip(1));
+        for name in schema.into_iter().flat_map(required_keys).chain(of_kinds.into_iter().flatten()) {
+            if !members.contains_key(name) {
+                self.problems.push(ConfigProblem::new(path, format!("{name} is missing")));
             }
         }
     }
@@ -169,11 +171,6 @@ impl<'a> SchemaChecker<'a> {
             }
         };
         format!("unknown key; {advice}")
-    }
-
-    fn missing_keys<'b>(&mut self, members: &Map<String, Value>, required: impl Iterator<Item = &'b str>, path: &str) {
-        let missing = required.filter(|name| !members.contains_key(*name));
-        self.problems.extend(missing.map(|name| ConfigProblem::new(path, format!("{name} is missing"))));
     }
 
     /// The schema of the member `name` of a map.

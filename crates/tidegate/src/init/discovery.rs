@@ -123,12 +123,8 @@ fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSou
     let set = LIBPQ_VARIABLES.iter().find(|name| variable(name).is_some_and(|value| !value.is_empty()))?;
     let name = variable("PGDATABASE").unwrap_or_else(|| "postgres".to_owned());
     // An empty connection string: all parts come from the variables.
-    Some(DataSource::on_server(
-        server_kind_of("postgres://")?,
-        &name,
-        "postgres://".to_owned(),
-        &format!(", from {set}"),
-    ))
+    let (server, address) = (server_kind_of("postgres://")?, "postgres://".to_owned());
+    Some(DataSource::on_server(server, &name, address, &format!(", from {set}")))
 }
 
 fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {

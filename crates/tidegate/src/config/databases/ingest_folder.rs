@@ -17,7 +17,7 @@ use tidegate_query::{
 use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, UsedKeys, key_problem};
 use crate::config::quantities::OneOrMany;
 use crate::config::types::{IngestTableConfig, PolicyConfig};
-use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
+use crate::ingest::{FolderUse, OpenedTables};
 
 /// A folder of tables that take rows.
 #[derive(Deserialize, JsonSchema)]
@@ -100,25 +100,10 @@ impl ConfiguredDatabase for FolderConfig {
 pub(super) struct IngestDatabase {
     files: Arc<FileDatabase>,
     source: Arc<dyn TableSource>,
-    folder_use: FolderUse,
+    pub(super) folder_use: FolderUse,
 }
 
 impl IngestDatabase {
-    /// What is declared, if this process writes to the folder.
-    pub(super) fn declared_tables(&self) -> Option<&DeclaredTables> {
-        self.folder_use.declared()
-    }
-
-    /// Whether callers may send rows, even if all are refused because another process writes, or the folder is closed.
-    pub(super) fn is_target(&self) -> bool {
-        !matches!(self.folder_use, FolderUse::Reads)
-    }
-
-    /// Whether the folder could not be opened.
-    pub(super) fn is_closed(&self) -> bool {
-        matches!(self.folder_use, FolderUse::Closed(_))
-    }
-
     fn writer(&self) -> Result<&IngestFolder, Error> {
         match &self.folder_use {
             FolderUse::Writes(declared) => Ok(&declared.folder),

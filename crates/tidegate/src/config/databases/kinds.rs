@@ -210,20 +210,6 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_its_own_keys() {
-        let entries = [
-            "{name: a, files: a, tables: {t: {delimiter: ;}}, log_sources: false}",
-            "{name: a, sqlite: a.db, ingest: [t], tables: {t: {stamp: {by: subject}}}, cache: 1s}",
-            "{name: a, postgres: host=a, strict: true, required: false, connections: 2}",
-            "{name: a, network: {nodes: []}, ingest: [t]}",
-            "{name: a, ingest: a, create_tables: false, tables: {t: {evolve: strict}}}",
-        ];
-        for entry in entries {
-            assert_eq!(problems(entry), [""; 0], "{entry}");
-        }
-    }
-
-    #[test]
     fn keys_of_other_kinds_are_problems() {
         let journal = problems("{name: a, journal: a, token: t, ingest: b, tables: {t: {}}}");
         insta::assert_snapshot!(journal.join("\n"), @r"
@@ -232,7 +218,7 @@ mod tests {
         databases[0].tables: is for a database with files, sqlite, postgres or ingest; this one has journal
         ");
         let tables = problems(
-            "{name: a, files: a, tables: {t: {retention: 1d}}}, {name: b, ingest: b, tables: {t: {quote: x}}}",
+            "{name: a, files: a, tables: {t: {retention: 1d}}}, {name: b, ingest: b, tables: {t: {quote: x, stamp: {}}}}",
         );
         insta::assert_snapshot!(tables.join("\n"), @r"
         databases[0].tables.t.retention: is for a database with ingest; this one has files

@@ -8,7 +8,7 @@ use tidegate_sql::SqlDialect;
 use super::super::yaml_tree::YamlNode;
 use super::draft::ConfigDraft;
 use super::sql_tool::SqlTool;
-use super::toolbox::{database, keyword_value};
+use super::toolbox::{database, keyword_pairs};
 
 /// What a source has become.
 struct Source<'a> {
@@ -122,14 +122,10 @@ fn sqlite_file(dsn: &str, node: &YamlNode) -> Result<String, String> {
 /// The DSN, with the fields that complete it; or keywords.
 fn connection_string(dsn: &str, node: &YamlNode) -> String {
     let further = [("sslmode", "sslmode"), ("sslrootcert", "sslrootcert"), ("connection_timeout", "connect_timeout")];
-    let further = further.iter().filter_map(|(member, keyword)| Some((*keyword, node.text_of(member)?)));
     if dsn.is_empty() {
-        let members =
-            [("host", "host"), ("port", "port"), ("database", "dbname"), ("user", "user"), ("password", "password")];
-        let members = members.iter().filter_map(|(member, keyword)| Some((*keyword, node.text_of(member)?)));
-        let pairs: Vec<String> = members.chain(further).map(|(name, value)| keyword_value(name, &value)).collect();
-        return pairs.join(" ");
+        return keyword_pairs(node, &further).join(" ");
     }
+    let further = further.iter().filter_map(|(member, keyword)| Some((*keyword, node.text_of(member)?)));
     let mut target = dsn.to_owned();
     for (name, value) in further.filter(|(name, _)| !dsn.contains(&format!("{name}="))) {
         let separator = if target.contains('?') { '&' } else { '?' };

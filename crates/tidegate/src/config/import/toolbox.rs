@@ -146,18 +146,7 @@ pub(super) fn database(name: &str, kind: &str, target: &str) -> Map<String, Valu
 
 /// Keywords, because the values of variables would need percent encoding in a URI.
 fn connection_string(entry: &Entry<'_>, draft: &mut ConfigDraft) -> String {
-    let mut pairs = Vec::new();
-    let members = [
-        ("host", "host"),
-        ("port", "port"),
-        ("database", "dbname"),
-        ("user", "user"),
-        ("password", "password"),
-        ("connectTimeout", "connect_timeout"),
-    ];
-    for (member, keyword) in members {
-        pairs.extend(entry.node.text_of(member).map(|value| keyword_value(keyword, &value)));
-    }
+    let mut pairs = keyword_pairs(entry.node, &[("connectTimeout", "connect_timeout")]);
     for (name, position, value) in entry.node.get("queryParams").map(YamlNode::members).unwrap_or_default() {
         match value.text() {
             Some(value) if CONNECTION_KEYWORDS.contains(&name.as_str()) => pairs.push(keyword_value(name, &value)),
@@ -167,7 +156,15 @@ fn connection_string(entry: &Entry<'_>, draft: &mut ConfigDraft) -> String {
     pairs.join(" ")
 }
 
-pub(super) fn keyword_value(keyword: &str, value: &str) -> String {
+/// The pairs of the members of a server, and of `further` ones with their keywords.
+pub(super) fn keyword_pairs(node: &YamlNode, further: &[(&str, &str)]) -> Vec<String> {
+    let members =
+        [("host", "host"), ("port", "port"), ("database", "dbname"), ("user", "user"), ("password", "password")];
+    let pair = |(member, keyword): &(&str, &str)| Some(keyword_value(keyword, &node.text_of(member)?));
+    members.iter().chain(further).filter_map(pair).collect()
+}
+
+fn keyword_value(keyword: &str, value: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:".contains(character);
     if !value.is_empty() && value.chars().all(is_plain) {
         return format!("{keyword}={value}");

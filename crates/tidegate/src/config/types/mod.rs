@@ -3,14 +3,11 @@
 mod databases;
 mod identity;
 mod limits;
-mod logs;
-mod metrics;
-mod mqtt;
 pub(crate) mod network;
-mod receivers;
 mod resources_and_prompts;
 mod safeguards;
 mod server;
+mod telemetry;
 
 use std::collections::BTreeMap;
 
@@ -28,15 +25,14 @@ pub(crate) use databases::{
 };
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
-pub(crate) use logs::LogSourceConfig;
-pub(crate) use metrics::{MetricSourceConfig, RecordedMetricsConfig};
-pub(crate) use mqtt::{MqttConfig, MqttFormat};
 pub(crate) use network::ClientTlsConfig;
-pub(crate) use receivers::ReceiversConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
 pub(crate) use safeguards::{AuditConfig, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 pub(crate) use server::{
     ClientCertificatesConfig, ListenConfig, ServerAddress, ServerConfig, TlsConfig, TlsVersionConfig,
+};
+pub(crate) use telemetry::{
+    LogSourceConfig, MetricSourceConfig, MqttConfig, MqttFormat, ReceiversConfig, RecordedMetricsConfig,
 };
 
 /// The configuration of a Tidegate server.
