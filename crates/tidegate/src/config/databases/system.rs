@@ -13,6 +13,7 @@ use super::{
     ConfiguredDatabase, KindParts, OpenDatabases, OpenedDatabase, Opening, OpeningResult, UsedKeys, key_problem,
 };
 use crate::config::problem::ConfigProblem;
+use crate::config::problems::Problems;
 use crate::config::types::{PolicyConfig, SystemConfig};
 use crate::node_tables::may_query;
 use crate::system_functions::SystemFunctions;
