@@ -36,6 +36,16 @@ mod config {
     pub(crate) use types::Config;
 }
 
+// Values of variables are escaped for templates. The crate of the templates depends on the engine, their file does not.
+extern crate self as tidegate_tools;
+
+#[path = "../../crates/tools/src/declared/template.rs"]
+mod template;
+
+pub mod declared {
+    pub use crate::template::escape_braces;
+}
+
 #[path = "../src/configuration.rs"]
 mod configuration;
 
