@@ -1,6 +1,11 @@
 //! Filters that a scan of Parquet applies while it decodes: those of joins and of sorts with a limit, and those of the statement
 //! beside them.
 
+use std::iter::repeat_n;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
 use crate::support::{Folder, TestNode, numbers, numbers_csv, two_thread_options, write_parquet};
 
 const ROWS: i64 = 200_000;
@@ -57,4 +62,23 @@ async fn an_error_of_a_condition_is_reported_as_without_a_join() {
     let alone = node.refusal("SELECT count(*) FROM n WHERE 10 / (n.id - 5) > 0").await;
     let joined = node.refusal("SELECT count(*) FROM all_ids JOIN n USING (id) WHERE 10 / (n.id - 5) > 0").await;
     assert_eq!(joined, alone);
+}
+
+/// The bound of one aggregate says nothing about the values of another one.
+#[tokio::test]
+async fn minima_and_maxima_are_those_of_all_rows() {
+    let column = |first: Option<i64>, others: i64| -> ArrayRef {
+        Arc::new(repeat_n(first, 20_000).chain(repeat_n(Some(others), 180_000)).collect::<Int64Array>())
+    };
+    let columns = [("a", column(Some(100), 1)), ("b", column(Some(1), 100)), ("c", column(None, 5))];
+    let folder = Folder::new();
+    write_parquet(&folder.join("t.parquet"), &RecordBatch::try_from_iter(columns).unwrap(), 20_000);
+    let node = folder.database_with(two_thread_options());
+    for (sql, row) in [
+        ("SELECT max(a), max(b + 1) FROM t", "100|101"),
+        ("SELECT max(a), max(c) FROM t WHERE b > 0", "100|5"),
+        ("SELECT min(b), min(-c) FROM t", "1|-5"),
+    ] {
+        assert_eq!(node.rows(sql).await, row, "{sql}");
+    }
 }

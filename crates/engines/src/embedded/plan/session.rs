@@ -285,6 +285,9 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     settings.sql_parser.parse_float_as_decimal = true;
     // An analyzer rule of the crate `pgsql` drops the sorts on which nothing depends.
     settings.sql_parser.enable_subquery_sort_elimination = false;
+    // The filter of `max(a), max(b + 1)` has no bound of `b + 1`, nor one of a column that has been NULL so far: rows with
+    // their largest values would be skipped. It also compares intervals and NaN in another way.
+    settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
     // Each partition of a scan may keep this many bytes of the columns that its filters read.
     settings.execution.parquet.max_predicate_cache_size = Some(PREDICATE_CACHE_BYTES);
     // Repartitioning both sides of a join costs more than it gains on few threads. The rows of the smaller side are in
