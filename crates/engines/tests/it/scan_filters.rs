@@ -4,7 +4,7 @@
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 
 use crate::support::{Folder, TestNode, numbers, numbers_csv, two_thread_options, write_parquet};
 
@@ -80,5 +80,22 @@ async fn minima_and_maxima_are_those_of_all_rows() {
         ("SELECT min(b), min(-c) FROM t", "1|-5"),
     ] {
         assert_eq!(node.rows(sql).await, row, "{sql}");
+    }
+}
+
+/// Zeros are equal whatever their sign.
+#[tokio::test]
+async fn zeros_of_both_signs_are_joined() {
+    let folder = Folder::new();
+    for (table, values) in [("many", [0.0, -0.0].repeat(10)), ("one", vec![0.0])] {
+        let values: ArrayRef = Arc::new(Float64Array::from(values));
+        let batch = RecordBatch::try_from_iter([("x", values)]).unwrap();
+        write_parquet(&folder.join(&format!("{table}.parquet")), &batch, 10);
+    }
+    let node = folder.database_with(two_thread_options());
+    for sql in
+        ["SELECT m.x FROM many m JOIN one o ON m.x = o.x", "SELECT m.x FROM many m JOIN one o USING (x) ORDER BY m.x"]
+    {
+        assert_eq!(node.rows(sql).await.lines().count(), 20, "{sql}");
     }
 }

@@ -319,7 +319,8 @@ struct PlanTraits {
     reorders_rows: bool,
     /// Whether rows are numbered in input order.
     numbers_rows: bool,
-    joins_arrays: bool,
+    /// Whether the dynamic filter of a join would fail, or skip rows that match.
+    has_unfilterable_keys: bool,
     literal_bytes: usize,
 }
 
@@ -331,7 +332,8 @@ struct PlanTraits {
 ///   batch must be short.
 /// - With little memory, the plan has fewer partitions, so that each has enough to sort and to aggregate.
 /// - While many queries run, the plan has fewer partitions and shorter batches.
-/// - Dynamic filters, which skip rows of one side of a join based on the values of the other, do not support arrays.
+/// - Dynamic filters, which skip rows of one side of a join based on the values of the other, do not support arrays, and
+///   distinguish the zeros of floating-point numbers, which are equal.
 pub(super) fn configure_session(
     session: &mut StatementSession,
     logical: &LogicalPlan,
@@ -349,7 +351,7 @@ pub(super) fn configure_session(
         MemoryLimit::Finite(bytes) => partitions.min(bytes / PARTITION_BYTES_MIN).max(1),
         _ => partitions,
     };
-    if traits.joins_arrays {
+    if traits.has_unfilterable_keys {
         options.optimizer.enable_join_dynamic_filter_pushdown = false;
     }
     Ok(())
@@ -367,7 +369,7 @@ impl PlanTraits {
                 | LogicalPlan::Union(_) => traits.reorders_rows = true,
                 LogicalPlan::Join(join) => {
                     traits.reorders_rows = true;
-                    traits.joins_arrays |= compares_arrays(join);
+                    traits.has_unfilterable_keys |= has_unfilterable_keys(join);
                 }
                 LogicalPlan::Window(window) => {
                     traits.reorders_rows |= !window.window_expr.iter().all(depends_on_row_order);
@@ -386,9 +388,11 @@ impl PlanTraits {
     }
 }
 
-fn compares_arrays(join: &Join) -> bool {
-    let schema = join.left.schema();
-    join.on.iter().any(|(left, _)| left.get_type(schema).is_ok_and(|data_type| data_type.is_nested()))
+fn has_unfilterable_keys(join: &Join) -> bool {
+    let is_unfilterable = |key: &Expr, side: &LogicalPlan| {
+        key.get_type(side.schema()).is_ok_and(|data_type| data_type.is_nested() || data_type.is_floating())
+    };
+    join.on.iter().any(|(left, right)| is_unfilterable(left, &join.left) || is_unfilterable(right, &join.right))
 }
 
 /// Whether a window function depends on input order, like `row_number() OVER ()`.
