@@ -89,6 +89,14 @@ async fn plans_contain_no_local_paths() {
     ");
 }
 
+#[tokio::test]
+async fn plan_has_the_parentheses_of_conditions() {
+    let (_folder, node) = database();
+    let sql = "SELECT id FROM n WHERE (id < 5 OR id > 90) AND name <> 'a'";
+    let text = node.plan(sql).await.unwrap().explain().await.unwrap();
+    assert!(text.contains("predicate=(id@0 < 5 OR id@0 > 90) AND name@1 != a, "), "{text}");
+}
+
 /// Both tables have the columns `id` and `name`. The larger table becomes the right side of the join.
 #[tokio::test]
 async fn conditions_on_outer_joins_are_those_of_their_table() {

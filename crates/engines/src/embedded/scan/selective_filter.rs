@@ -14,6 +14,8 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::BinaryExpr;
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_generation};
 use datafusion::physical_plan::ColumnarValue;
@@ -73,6 +75,11 @@ impl SelectiveFilter {
         Self { filter, sample: Arc::default() }
     }
 
+    /// Whether the text of `filter` needs parentheses beside others. `BinaryExpr` writes them only around its own kind.
+    fn is_disjunction(&self) -> bool {
+        self.filter.downcast_ref::<BinaryExpr>().is_some_and(|binary| *binary.op() == Operator::Or)
+    }
+
     fn sampled(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         let values = self.filter.evaluate(batch)?.into_array(batch.num_rows())?;
         self.sample.count(values.len(), as_boolean_array(&values)?.true_count());
@@ -96,7 +103,7 @@ impl Hash for SelectiveFilter {
 
 impl fmt::Display for SelectiveFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.filter, f)
+        if self.is_disjunction() { write!(f, "({})", self.filter) } else { write!(f, "{}", self.filter) }
     }
 }
 
@@ -128,7 +135,10 @@ impl PhysicalExpr for SelectiveFilter {
     }
 
     fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.filter.fmt_sql(f)
+        let (begin, end) = if self.is_disjunction() { ("(", ")") } else { ("", "") };
+        f.write_str(begin)?;
+        self.filter.fmt_sql(f)?;
+        f.write_str(end)
     }
 
     /// The filter itself, by whose kind row groups and pages are skipped.
