@@ -54,9 +54,13 @@ declare_columns! {
 pub(crate) const OVERLAPPING_COLUMNS: &[(&str, &str)] =
     &[("message", "method"), ("message", "path"), ("message", "protocol")];
 
-/// `Connect from 10.0.0.1:5 to 10.0.0.2:80 (www/HTTP)`, and `Server app/one is DOWN`.
-pub(crate) const REPEATING_COLUMNS: &[(&str, &[&str])] =
-    &[("message", &["client_ip", "client_port", "frontend_name", "backend_name", "server_name"])];
+/// `Connect from 10.0.0.1:5 to 10.0.0.2:80 (www/HTTP)`, and `Server app/one is DOWN`. A proxy of a section `listen` is
+/// frontend and backend.
+pub(crate) const REPEATING_COLUMNS: &[(&str, &[&str])] = &[
+    ("message", &["client_ip", "client_port", "frontend_name", "backend_name", "server_name"]),
+    ("frontend_name", &["backend_name"]),
+    ("backend_name", &["frontend_name"]),
+];
 
 /// The most numbers that slashes separate.
 const NUMBERS_MAX: usize = 5;

@@ -47,11 +47,15 @@ pub(crate) const CSV_COLUMNS: &[FixedColumn] = &[
 pub(crate) const CSV_OVERLAPPING_COLUMNS: &[(&str, &str)] =
     &[("session_id", "process_id"), ("session_id", "session_start_time")];
 
-/// Messages have statements, and what is known of a connection: `connection authorized: user=ann database=shop`. The
-/// detail of a deadlock has statements, and the context of an error those within functions.
+/// Messages have statements, and what is known of a connection: `connection authorized: user=ann database=shop`, and
+/// `process 7 still waiting for ShareLock`. Details have it, too: `Role "ann" does not exist.`, `Process 7: DELETE FROM t`.
+/// The context of an error has the statements within functions.
 pub(crate) const CSV_REPEATING_COLUMNS: &[(&str, &[&str])] = &[
-    ("message", &["user_name", "database_name", "connection_from", "application_name", "query", "internal_query"]),
-    ("detail", &["query"]),
+    (
+        "message",
+        &["user_name", "database_name", "process_id", "connection_from", "application_name", "query", "internal_query"],
+    ),
+    ("detail", &["user_name", "process_id", "connection_from", "query"]),
     ("context", &["query", "internal_query"]),
 ];
 
@@ -231,8 +235,11 @@ pub(crate) const JSON_OVERLAPPING_COLUMNS: &[(&str, &str)] = &[("session_id", "p
 
 /// As in `csvlog`.
 pub(crate) const JSON_REPEATING_COLUMNS: &[(&str, &[&str])] = &[
-    ("message", &["user", "dbname", "remote_host", "remote_port", "application_name", "statement", "internal_query"]),
-    ("detail", &["statement"]),
+    (
+        "message",
+        &["user", "dbname", "pid", "remote_host", "remote_port", "application_name", "statement", "internal_query"],
+    ),
+    ("detail", &["user", "pid", "remote_host", "statement"]),
     ("context", &["statement", "internal_query"]),
 ];
 
@@ -300,8 +307,8 @@ declare_columns! {
 
 /// As in `csvlog`.
 pub(crate) const TEXT_REPEATING_COLUMNS: &[(&str, &[&str])] = &[
-    ("message", &["user_name", "database_name", "query", "internal_query"]),
-    ("detail", &["query"]),
+    ("message", &["user_name", "database_name", "process_id", "query", "internal_query"]),
+    ("detail", &["user_name", "process_id", "query"]),
     ("context", &["query", "internal_query"]),
 ];
 

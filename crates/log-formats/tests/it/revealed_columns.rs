@@ -44,8 +44,8 @@ fn a_column_and_its_parts_reveal_each_other() {
     let haproxy = EntrySchema::new(format("haproxy"));
     assert_eq!(revealing(&haproxy, "path"), "message entry_text");
     assert_eq!(revealing(&EntrySchema::new(format("apache_error")), "code"), "message entry_text");
-    assert_eq!(revealing(&EntrySchema::new(format("csvlog")), "process_id"), "session_id entry_text");
-    assert_eq!(revealing(&EntrySchema::new(format("jsonlog")), "pid"), "session_id entry_text");
+    assert_eq!(revealing(&EntrySchema::new(format("csvlog")), "process_id"), "session_id message detail entry_text");
+    assert_eq!(revealing(&EntrySchema::new(format("jsonlog")), "pid"), "session_id message detail entry_text");
 }
 
 #[test]
@@ -57,12 +57,13 @@ fn texts_reveal_the_values_that_their_program_repeats() {
     assert_eq!(revealing(&nginx, "message"), "entry_text");
     let haproxy = EntrySchema::new(format("haproxy"));
     assert_eq!(revealing(&haproxy, "client_ip"), "message entry_text");
+    assert_eq!(revealing(&haproxy, "frontend_name"), "backend_name message entry_text");
     assert_eq!(revealing(&EntrySchema::new(format("combined")), "virtual_host"), "referer entry_text");
     for (name, user, statement) in
         [("csvlog", "user_name", "query"), ("jsonlog", "user", "statement"), ("postgresql", "user_name", "query")]
     {
         let postgres = EntrySchema::new(format(name));
-        assert_eq!(revealing(&postgres, user), "message entry_text", "{name}");
+        assert_eq!(revealing(&postgres, user), "message detail entry_text", "{name}");
         assert_eq!(revealing(&postgres, statement), "message detail context entry_text", "{name}");
     }
 }
