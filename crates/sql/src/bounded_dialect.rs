@@ -97,7 +97,7 @@ macro_rules! also_supported_by_embedded_engine {
     };
 }
 
-// Only the methods that the dialects of PostgreSQL and SQLite implement are forwarded.
+// Only the methods that the dialects of PostgreSQL, SQLite and MySQL implement are forwarded.
 impl Dialect for BoundedDialect {
     forward_to_grammar! {
         fn dialect(&self) -> TypeId;
@@ -109,6 +109,7 @@ impl Dialect for BoundedDialect {
         fn is_delimited_identifier_start(&self, character: char) -> bool;
         fn is_identifier_part(&self, character: char) -> bool;
         fn is_identifier_start(&self, character: char) -> bool;
+        fn is_table_factor_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser<'_>) -> bool;
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
@@ -156,17 +157,20 @@ impl Dialect for BoundedDialect {
     }
 
     forward_to_grammar! {
-        allow_extract_custom, allow_extract_single_quotes, supports_alter_column_type_using,
-        supports_array_typedef_with_brackets, supports_asc_desc_in_column_definition, supports_comma_separated_trim,
-        supports_comment_on, supports_comment_optimizer_hint, supports_create_index_with_clause,
-        supports_create_table_like_parenthesized, supports_dollar_placeholder, supports_empty_projections,
-        supports_explain_with_utility_options, supports_factorial_operator, supports_filter_during_aggregation,
-        supports_geometric_types, supports_group_by_expr, supports_in_empty_list, supports_insert_table_alias,
-        supports_interval_options, supports_listen_notify, supports_load_extension,
-        supports_named_fn_args_with_colon_operator, supports_nested_comments, supports_notnull_operator,
-        supports_numeric_literal_underscores, supports_select_wildcard_with_alias, supports_set_names,
-        supports_start_transaction_modifier, supports_string_escape_constant, supports_unicode_string_literal,
-        supports_xml_expressions,
+        allow_extract_custom, allow_extract_single_quotes, require_interval_qualifier,
+        supports_alter_column_type_using, supports_array_typedef_with_brackets,
+        supports_asc_desc_in_column_definition, supports_bang_not_operator, supports_binary_kw_as_cast,
+        supports_comma_separated_trim, supports_comment_on, supports_comment_optimizer_hint,
+        supports_create_index_with_clause, supports_create_table_like_parenthesized, supports_cross_join_constraint,
+        supports_data_type_signed_suffix, supports_dollar_placeholder, supports_double_ampersand_operator,
+        supports_empty_projections, supports_explain_with_utility_options, supports_factorial_operator,
+        supports_filter_during_aggregation, supports_geometric_types, supports_group_by_expr, supports_in_empty_list,
+        supports_insert_table_alias, supports_interval_options, supports_listen_notify, supports_load_extension,
+        supports_match_against, supports_named_fn_args_with_colon_operator, supports_nested_comments,
+        supports_notnull_operator, supports_numeric_literal_underscores, supports_select_modifiers,
+        supports_select_wildcard_with_alias, supports_set_names, supports_start_transaction_modifier,
+        supports_string_escape_constant, supports_string_literal_concatenation, supports_table_hints,
+        supports_unicode_string_literal, supports_xml_expressions,
     }
 }
 
@@ -193,7 +197,9 @@ fn parse_prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<
     // `inet '10.0.0.1'`: a string of any type. The embedded engine has these types only, beside those of the grammar.
     let is_type = match dialect {
         SqlDialect::Postgres => word.keyword == Keyword::NoKeyword,
-        SqlDialect::DataFusion | SqlDialect::Sqlite => ["jsonpath", "name"].iter().any(|name| is_word(&word, name)),
+        SqlDialect::DataFusion | SqlDialect::Sqlite | SqlDialect::MySql => {
+            ["jsonpath", "name"].iter().any(|name| is_word(&word, name))
+        }
     };
     if is_type && matches!(after, Token::SingleQuotedString(_)) {
         parser.advance_token();
@@ -434,6 +440,8 @@ mod tests {
         check(SqlDialect::Postgres, include_str!("../tests/corpus/postgres/attempts.sql"), 0);
         check(SqlDialect::Sqlite, include_str!("../tests/corpus/sqlite/honest.sql"), 3);
         check(SqlDialect::Sqlite, include_str!("../tests/corpus/sqlite/attempts.sql"), 0);
+        check(SqlDialect::MySql, include_str!("../tests/corpus/mysql/honest.sql"), 0);
+        check(SqlDialect::MySql, include_str!("../tests/corpus/mysql/attempts.sql"), 0);
         let generic = "SELECT a, [1], {'b': 1}, x::int FROM t QUALIFY 1 = 1\n\nFROM t SELECT * EXCEPT (a)\n\n\
                        SELECT * FROM t |> WHERE a > 1\n\nSELECT f(a := 1), struct(1 AS a) FROM t LIMIT 1, 2";
         check(SqlDialect::DataFusion, generic, 0);

@@ -4,6 +4,8 @@
 use sqlparser::ast::Ident;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, SQLiteDialect};
 
+use crate::mysql_grammar::MySqlGrammar;
+
 /// The SQL dialect of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SqlDialect {
@@ -13,105 +15,119 @@ pub enum SqlDialect {
     Postgres,
     /// SQLite's.
     Sqlite,
+    /// MySQL's and MariaDB's.
+    MySql,
 }
 
 impl SqlDialect {
     /// The value of this dialect. A new dialect is a parameter, so that the compiler reports each question that it has to
     /// answer.
-    pub(crate) fn choose<T>(self, data_fusion: T, postgres: T, sqlite: T) -> T {
+    pub(crate) fn choose<T>(self, data_fusion: T, postgres: T, sqlite: T, mysql: T) -> T {
         match self {
             Self::DataFusion => data_fusion,
             Self::Postgres => postgres,
             Self::Sqlite => sqlite,
+            Self::MySql => mysql,
         }
     }
 
     /// The dialect of the parser.
     pub fn parser_dialect(self) -> &'static dyn Dialect {
-        self.choose::<&'static dyn Dialect>(&PostgreSqlDialect {}, &PostgreSqlDialect {}, &SQLiteDialect {})
+        let postgres = &PostgreSqlDialect {};
+        self.choose::<&'static dyn Dialect>(postgres, postgres, &SQLiteDialect {}, &MySqlGrammar)
     }
 
     /// The name in texts for callers.
     pub fn name(self) -> &'static str {
-        self.choose("PostgreSQL (embedded engine)", "PostgreSQL", "SQLite")
+        self.choose("PostgreSQL (embedded engine)", "PostgreSQL", "SQLite", "MySQL")
     }
 
     /// The name for programs: in the configuration and between nodes.
     pub fn key(self) -> &'static str {
-        self.choose("datafusion", "postgres", "sqlite")
+        self.choose("datafusion", "postgres", "sqlite", "mysql")
     }
 
     /// Whether the embedded engine runs the statement by its AST, and no server reads its text.
     pub fn is_embedded(self) -> bool {
-        self.choose(true, false, false)
+        self.choose(true, false, false, false)
     }
 
     /// Whether a server of PostgreSQL reads the text, with all of its syntax.
     pub fn is_postgres(self) -> bool {
-        self.choose(false, true, false)
+        self.choose(false, true, false, false)
+    }
+
+    /// Whether a server of MySQL or MariaDB reads the text.
+    pub fn is_mysql(self) -> bool {
+        self.choose(false, false, false, true)
     }
 
     /// Whether the grammar of the parser is PostgreSQL's.
     pub fn has_postgres_grammar(self) -> bool {
-        self.choose(true, true, false)
+        self.choose(true, true, false, false)
     }
 
     /// Whether the AST has all clauses of the text. Of PostgreSQL's SQL, the parser drops some.
     pub fn has_complete_ast(self) -> bool {
-        self.choose(true, false, true)
+        self.choose(true, false, true, true)
     }
 
     /// Whether values have the type of their column. In SQLite, each value has its own.
     pub fn has_typed_columns(self) -> bool {
-        self.choose(true, true, false)
+        self.choose(true, true, false, true)
     }
 
     /// Whether GLOB distinguishes upper and lower case, and LIKE does not.
     pub fn has_glob(self) -> bool {
-        self.choose(false, false, true)
+        self.choose(false, false, true, false)
     }
 
     /// Whether OFFSET stands behind LIMIT only.
     pub fn offset_needs_limit(self) -> bool {
-        self.choose(false, false, true)
+        self.choose(false, false, true, true)
     }
 
     /// Whether a column that is not grouped may stand beside aggregates; its value is that of any row.
     pub fn has_bare_columns(self) -> bool {
-        self.choose(false, false, true)
+        self.choose(false, false, true, true)
+    }
+
+    /// Whether ORDER BY has NULLS FIRST and NULLS LAST. Otherwise, NULL is the smallest value.
+    pub fn has_nulls_order(self) -> bool {
+        self.choose(true, true, true, false)
     }
 
     /// Whether `min` and `max` with several arguments are scalar functions.
     pub fn has_scalar_min_max(self) -> bool {
-        self.choose(false, false, true)
+        self.choose(false, false, true, false)
     }
 
     /// Whether names that differ in the case of ASCII letters only are the same.
     pub fn ignores_case(self) -> bool {
-        self.choose(false, false, true)
+        self.choose(false, false, true, true)
     }
 
     /// Whether the statement of a declared tool may write.
     pub fn can_write(self) -> bool {
-        self.choose(false, true, false)
+        self.choose(false, true, false, false)
     }
 
     /// What stands before the number of a placeholder.
     pub fn placeholder_mark(self) -> char {
-        self.choose('$', '$', '?')
+        self.choose('$', '$', '?', '?')
     }
 
     /// The quotation mark of identifiers.
     ///
     /// SQLite reads an unknown name between double quotes as a string, so that a misspelled or dropped name would
-    /// return its own letters. Backquotes have no such fallback.
+    /// return its own letters. Backquotes have no such fallback. In MySQL, double quotes are for text.
     pub fn identifier_quote(self) -> char {
-        self.choose('"', '"', '`')
+        self.choose('"', '"', '`', '`')
     }
 
     /// Whether `quote` is a quotation mark of identifiers. SQLite reads both.
     pub fn reads_quote(self, quote: char) -> bool {
-        quote == self.identifier_quote() || self.choose(false, false, true)
+        quote == self.identifier_quote() || self.choose(false, false, true, false)
     }
 
     /// Quotes `identifier`, whatever it contains.
@@ -129,7 +145,7 @@ impl SqlDialect {
     }
 
     /// Splits the name of a table as a catalog lists it: in PostgreSQL a schema may come first, in SQLite a database
-    /// file.
+    /// file, in MySQL another database of the server.
     ///
     /// `archive.orders` is a table of the schema `archive`. A part with a dot or a quotation mark is in double quotes:
     /// `"2013.csv"`, `archive."the.dot"`. In other dialects each name is one part.
@@ -173,11 +189,12 @@ impl SqlDialect {
     }
 
     /// The name that `identifier` refers to. Unquoted identifiers fold to lower case; in PostgreSQL only ASCII letters
-    /// fold, and in SQLite quoted ones fold too.
+    /// fold, and in SQLite quoted ones fold too. In MySQL none do: whether the case of a table's name matters depends on
+    /// the server.
     pub fn fold_identifier(self, identifier: &Ident) -> String {
         match (self, identifier.quote_style) {
             (Self::Sqlite, _) | (Self::Postgres, None) => identifier.value.to_ascii_lowercase(),
-            (Self::DataFusion | Self::Postgres, Some(_)) => identifier.value.clone(),
+            (Self::MySql, _) | (Self::DataFusion | Self::Postgres, Some(_)) => identifier.value.clone(),
             (Self::DataFusion, None) => identifier.value.to_lowercase(),
         }
     }
@@ -284,9 +301,40 @@ const SQLITE: Equivalents = &[
     (&["pg_typeof"], "typeof(x)"),
 ];
 
+#[rustfmt::skip]
+const MYSQL: Equivalents = &[
+    (&["date_part"], "EXTRACT(YEAR FROM x)"),
+    (&["date_trunc"], "DATE_FORMAT(x, '%Y-%m-01')"),
+    (&["to_char", "strftime", "format_date", "format_datetime"], "DATE_FORMAT(x, '%Y-%m-%d')"),
+    (&["to_date", "to_timestamp", "parse_date", "strptime"], "STR_TO_DATE(x, '%Y-%m-%d')"),
+    (&["date_diff"], "DATEDIFF(x, y), the number of days"),
+    (&["dateadd"], "x + INTERVAL 1 DAY"),
+    (&["unixepoch", "to_unix_timestamp"], "UNIX_TIMESTAMP(x)"),
+    (&["today"], "CURDATE()"),
+    (&["getdate", "sysdatetime"], "NOW()"),
+    (&["nvl", "isnull"], "IFNULL(x, y)"),
+    (&["iif", "iff"], "IF(condition, x, y)"),
+    (&["len", "strlen"], "CHAR_LENGTH(x)"),
+    (&["strpos", "charindex"], "LOCATE(part, text)"),
+    (&["split_part"], "SUBSTRING_INDEX(x, ',', 1)"),
+    (&["string_agg", "listagg", "array_agg"], "GROUP_CONCAT(x SEPARATOR ',')"),
+    (&["json_agg", "json_group_array", "collect_list"], "JSON_ARRAYAGG(x)"),
+    (&["json_object_agg", "json_group_object"], "JSON_OBJECTAGG(key, x)"),
+    (&["json_extract_path_text", "json_extract_scalar"], "JSON_UNQUOTE(JSON_EXTRACT(x, '$.key'))"),
+    (&["regexp_match", "regexp_matches", "regexp_contains"], "x REGEXP 'pattern'"),
+    (&["regexp_extract"], "REGEXP_SUBSTR(x, 'pattern')"),
+    (&["random"], "RAND()"),
+    (&["trunc"], "TRUNCATE(x, n)"),
+    (&["mean"], "AVG(x)"),
+    (&["approx_count_distinct", "uniq", "countdistinct"], "COUNT(DISTINCT x)"),
+    (&["countif", "count_if"], "SUM(condition)"),
+    (&["sumif", "sum_if"], "SUM(IF(condition, x, 0))"),
+    (&["safe_divide"], "x / NULLIF(y, 0)"),
+];
+
 /// What `dialect` has in place of the function `name`, which it lacks. `None` if nothing does the same.
 pub fn equivalent_function(name: &str, dialect: SqlDialect) -> Option<&'static str> {
-    let equivalents = dialect.choose(POSTGRES, POSTGRES, SQLITE);
+    let equivalents = dialect.choose(POSTGRES, POSTGRES, SQLITE, MYSQL);
     let has_name = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
     equivalents.iter().find(|(names, _)| has_name(names)).map(|(_, equivalent)| *equivalent)
 }

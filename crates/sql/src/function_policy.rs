@@ -15,7 +15,7 @@ use crate::dialect::SqlDialect;
 
 /// The list of the functions that `dialect` allows in FROM.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
-    dialect.choose(EMBEDDED_TABLE_FUNCTIONS, &[], SQLITE_TABLE_FUNCTIONS)
+    dialect.choose(EMBEDDED_TABLE_FUNCTIONS, &[], SQLITE_TABLE_FUNCTIONS, MYSQL_TABLE_FUNCTIONS)
 }
 
 /// Whether `dialect` allows the function of that name (its parts folded) in FROM.
@@ -42,6 +42,9 @@ pub(crate) fn function_refusal(schema: Option<&str>, name: &str, dialect: SqlDia
             .or_else(|| find_reason(OTHER_REFUSED_FUNCTIONS, name)),
         SqlDialect::Postgres => postgres_function_refusal(schema, name),
         SqlDialect::Sqlite => find_reason(SQLITE_REFUSED_FUNCTIONS, name),
+        SqlDialect::MySql => schema
+            .and_then(|schema| find_reason(MYSQL_REFUSED_SCHEMAS, schema))
+            .or_else(|| find_reason(MYSQL_REFUSED_FUNCTIONS, name)),
     }
 }
 
@@ -50,12 +53,13 @@ pub(crate) fn field_refusal(name: &str, dialect: SqlDialect) -> Option<&'static 
     if dialect.is_postgres() { postgres_field_refusal(name) } else { None }
 }
 
-/// The reason for refusing the table `name` (in lower case): some tables are functions.
-pub(crate) fn table_refusal(name: &str, dialect: SqlDialect) -> Option<&'static str> {
+/// The reason for refusing the table `name`, with its schema if given, both folded: some tables are functions.
+pub(crate) fn table_refusal(schema: Option<&str>, name: &str, dialect: SqlDialect) -> Option<&'static str> {
     match dialect {
         SqlDialect::DataFusion => None,
         SqlDialect::Postgres => postgres_table_refusal(name),
         SqlDialect::Sqlite => sqlite_table_refusal(name),
+        SqlDialect::MySql => mysql_table_refusal(schema?, name),
     }
 }
 
@@ -316,6 +320,59 @@ fn sqlite_table_refusal(name: &str) -> Option<&'static str> {
         return Some("it returns more than the tables and their columns");
     }
     find_reason(SQLITE_REFUSED_TABLES, name)
+}
+
+const MYSQL_TABLE_FUNCTIONS: &[&str] = &["json_table"];
+
+/// Functions of MySQL and MariaDB, and of libraries that are often loaded into them.
+#[rustfmt::skip]
+const MYSQL_REFUSED_FUNCTIONS: RefusalRules = &[
+    (&["load_file"], READS_FILES),
+    (&["sys_get", "sys_eval", "sys_exec", "sys_set", "http_*", "spider_*", "mroonga_command"], REACHES_SYSTEMS),
+    (
+        &[
+            "sleep", "benchmark", "master_pos_wait", "source_pos_wait", "master_gtid_wait", "wait_for_executed_gtid_set",
+            "wait_until_sql_thread_after_gtids", "wsrep_sync_wait_upto_gtid",
+        ],
+        WASTES_TIME,
+    ),
+    (
+        &[
+            "get_lock", "release_lock", "release_all_locks", "nextval", "setval", "last_insert_id", "audit_api_*",
+            "audit_log_*", "asynchronous_connection_failover_*", "flush_rewrite_cache", "group_replication_*",
+            "keyring_*", "load_rewrite_rules", "mysql_firewall_*", "service_*", "set_firewall_mode",
+            "version_tokens_*",
+        ],
+        CHANGES_STATE,
+    ),
+    (&["is_free_lock", "is_used_lock"], SHOWS_ACTIVITY),
+];
+
+/// Databases of the server itself.
+const MYSQL_REFUSED_SCHEMAS: RefusalRules =
+    &[(&["mysql"], SHOWS_PASSWORD_HASHES), (&["performance_schema", "sys"], SHOWS_QUERIES)];
+
+/// Tables of `information_schema` that show more than tables, columns and privileges. All sessions of a node have one
+/// login, so the server lets each caller see the queries of all others.
+#[rustfmt::skip]
+const MYSQL_REFUSED_TABLES: RefusalRules = &[
+    (&["processlist", "innodb_trx", "optimizer_trace", "profiling", "query_cache_*"], SHOWS_QUERIES),
+    (
+        &[
+            "client_statistics", "innodb_lock*", "innodb_metrics", "innodb_mutexes", "metadata_lock_info",
+            "user_statistics", "thread_pool_*",
+        ],
+        SHOWS_ACTIVITY,
+    ),
+    (&["column_statistics", "innodb_ft_*"], SHOWS_SAMPLES),
+    (&["innodb_buffer_*", "innodb_cmp*", "innodb_sys_*", "innodb_tablespaces*", "files"], SHOWS_SERVER),
+];
+
+/// The reason for refusing the table `name` of the database `schema`. Their case does not matter to the server.
+fn mysql_table_refusal(schema: &str, name: &str) -> Option<&'static str> {
+    let (schema, name) = (schema.to_lowercase(), name.to_lowercase());
+    let refused = || find_reason(MYSQL_REFUSED_TABLES, &name).filter(|_| schema == "information_schema");
+    find_reason(MYSQL_REFUSED_SCHEMAS, &schema).or_else(refused)
 }
 
 /// Patterns of function names (`*` matches any suffix), and the reason for their refusal.

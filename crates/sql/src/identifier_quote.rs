@@ -1,8 +1,9 @@
-//! Statements for servers that read quotation marks differently.
+//! Statements for servers that read quotation marks or placeholders differently.
 
 use sqlparser::tokenizer::{Token, Word};
 use tidegate_core::{Error, ErrorKind};
 
+use crate::canonical_tokens::pair_with_sources;
 use crate::dialect::SqlDialect;
 use crate::parse::{self, EscapeHandling};
 use crate::statement::{Parameter, Statement};
@@ -27,6 +28,27 @@ impl Statement {
 }
 
 impl Statement {
+    /// The text with `?` for each placeholder, and the number of each, for a server whose placeholders have no numbers:
+    /// 1 is the first parameter.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the text of a statement that was not parsed cannot be read.
+    pub fn text_with_plain_placeholders(&self) -> Result<(String, Vec<usize>), Error> {
+        let tokens = parse::tokenize(self.text(), self.dialect(), EscapeHandling::Verbatim)?;
+        let (mut text, mut numbers) = (String::with_capacity(self.text().len()), Vec::new());
+        for (token, source) in pair_with_sources(self.text(), tokens) {
+            match token.token {
+                Token::Placeholder(name) => {
+                    let number = name.trim_start_matches(['$', '?']).parse::<usize>();
+                    numbers.push(number.unwrap_or(numbers.len() + 1));
+                    text.push('?');
+                }
+                _ => text.push_str(source),
+            }
+        }
+        Ok((text, numbers))
+    }
+
     /// As [`Statement::text_for_server`], with the parameters as literals, for a server that binds no values.
     ///
     /// # Errors
@@ -141,6 +163,20 @@ mod tests {
         assert_eq!(text.text_with_values('"', true).unwrap(), "SELECT 'it''s \\'");
         assert!(text.text_with_values('`', false).is_err());
         assert!(statement_with(Parameter::Float(f64::NAN)).text_with_values('"', true).is_err());
+    }
+
+    #[test]
+    fn placeholders_lose_their_numbers() {
+        let plain = |sql: &str| {
+            let statement = Statement::parse(sql, SqlDialect::MySql).unwrap();
+            statement.text_with_plain_placeholders().unwrap()
+        };
+        let expected = "SELECT ?, ?, '?1', ? FROM `t?`".to_owned();
+        assert_eq!(plain("SELECT $2, $1, '?1', $2 FROM `t?`"), (expected.clone(), vec![2, 1, 2]));
+        assert_eq!(plain("SELECT ?, ?, '?1', ? FROM `t?`"), (expected, vec![1, 2, 3]));
+        let owners = Statement::from_owner("SELECT $1 -- it's\n, \"$2\"", Vec::new(), SqlDialect::MySql);
+        let expected = "SELECT ? -- it's\n, \"$2\"".to_owned();
+        assert_eq!(owners.text_with_plain_placeholders().unwrap(), (expected, vec![1]));
     }
 
     #[test]

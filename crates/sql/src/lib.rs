@@ -7,6 +7,7 @@ mod function_policy;
 mod identifier_quote;
 mod lookup;
 mod mentions;
+mod mysql_grammar;
 mod parse;
 mod refusal;
 mod statement;

@@ -151,7 +151,7 @@ fn tokenize_for_parser(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSp
             let tokens = canonical_tokens::rewrite_text_forms(canonical_tokens::expand_table_commands(tokens));
             Ok(canonical_tokens::mark_placeholders(canonical_tokens::rewrite_clauses(tokens)))
         }
-        SqlDialect::Postgres | SqlDialect::Sqlite => {
+        SqlDialect::Postgres | SqlDialect::Sqlite | SqlDialect::MySql => {
             let pieces = canonical_tokens::canonicalize(sql, tokens, dialect)?;
             let tokens: Vec<TokenWithSpan> = pieces.into_iter().map(|piece| piece.token).collect();
             if !dialect.has_postgres_grammar() {
@@ -226,14 +226,16 @@ pub(crate) fn render_canonical_text(ast: &ast::Statement, sql: &str, dialect: Sq
             let verbatim = || print_verbatim(sql, dialect).filter(|text| parses_back_to(text, ast, dialect));
             print_ast(ast, dialect).or_else(verbatim).ok_or_else(|| unprintable_error(ast, dialect))
         }
-        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, sql, dialect),
+        SqlDialect::Postgres | SqlDialect::Sqlite | SqlDialect::MySql => canonicalize_tokens(ast, sql, dialect),
     }
 }
 
 pub(crate) fn print_checked(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
     match dialect {
         SqlDialect::DataFusion => print_ast(ast, dialect).ok_or_else(|| unprintable_error(ast, dialect)),
-        SqlDialect::Postgres | SqlDialect::Sqlite => canonicalize_tokens(ast, &ast.to_string(), dialect),
+        SqlDialect::Postgres | SqlDialect::Sqlite | SqlDialect::MySql => {
+            canonicalize_tokens(ast, &ast.to_string(), dialect)
+        }
     }
 }
 

@@ -126,8 +126,10 @@ impl Visitor for PolicyVisitor {
                 self.check_table_function(name)
             }
             TableFactor::TableFunction { .. } => self.refuse_table_function("table"),
-            // PostgreSQL's own table functions, which read only their arguments.
-            TableFactor::JsonTable { .. } if self.dialect.is_postgres() => self.record_function("json_table"),
+            // Table functions of PostgreSQL and MySQL that read only their arguments.
+            TableFactor::JsonTable { .. } if self.dialect.is_postgres() || self.dialect.is_mysql() => {
+                self.record_function("json_table")
+            }
             TableFactor::XmlTable { .. } if self.dialect.is_postgres() => self.record_function("xmltable"),
             TableFactor::JsonTable { .. } => self.refuse_table_function("json_table"),
             TableFactor::OpenJsonTable { .. } => self.refuse_table_function("openjson"),
@@ -224,7 +226,9 @@ impl PolicyVisitor {
         if is_common_table_expression {
             return ControlFlow::Continue(());
         }
-        if let Some(reason) = names.last().and_then(|last| function_policy::table_refusal(last, self.dialect)) {
+        let schema = names.len().checked_sub(2).map(|schema| names[schema].as_str());
+        let refusal = |name: &String| function_policy::table_refusal(schema, name, self.dialect);
+        if let Some(reason) = names.last().and_then(refusal) {
             return refuse(&format!("reading {}", names.join(".")), reason, CATALOG_HINT);
         }
         record_name(&mut self.names.tables, names.join("."))
@@ -237,7 +241,11 @@ impl PolicyVisitor {
             return refuse(&format!("reading the file {file}"), TABLES_ONLY_REASON, CATALOG_HINT);
         }
         if let Some(text) = parts.iter().find(|part| part.quote_style == Some('\'')) {
-            let (part, hint) = (format!("reading the table {text}"), "Write the name bare or in double quotes.");
+            let hint = match self.dialect.identifier_quote() {
+                '`' => "Write the name bare or in backquotes.",
+                _ => "Write the name bare or in double quotes.",
+            };
+            let part = format!("reading the table {text}");
             return refuse(&part, "single quotes are for text", hint);
         }
         ControlFlow::Continue(())
@@ -379,18 +387,72 @@ pub(crate) fn check_tokens<'a>(tokens: impl Iterator<Item = &'a Token>, dialect:
     }
     let tokens: Vec<&Token> = tokens.collect();
     for (index, token) in tokens.iter().enumerate() {
+        if dialect.is_mysql() && is_variable_mark(token) {
+            return Err(variable_error());
+        }
         let Token::Word(word) = token else { continue };
         let before = index.checked_sub(1).map(|before| tokens[before]);
         let after = &tokens[index + 1..];
         if after.first() == Some(&&Token::LParen) {
             check_call(word, preceding_schema(&tokens[..index]), dialect)?;
         }
-        let is_only_a_name = word.quote_style.is_some() || before.is_some_and(introduces_name);
-        if dialect.is_postgres() && !is_only_a_name {
+        if word.quote_style.is_some() {
+            continue;
+        }
+        if dialect.is_postgres() && !before.is_some_and(introduces_name) {
             check_reserved_word(word, after)?;
+        }
+        if dialect.is_mysql() && before != Some(&Token::Period) {
+            check_reserved_word_of_mysql(word, after)?;
         }
     }
     Ok(())
+}
+
+/// Whether `token` is part of a variable of MySQL, `@x` or `@@x`, or of an assignment to one.
+fn is_variable_mark(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::AtSign
+            | Token::AtAt
+            | Token::AtArrow
+            | Token::AtQuestion
+            | Token::ArrowAt
+            | Token::CaretAt
+            | Token::Assignment
+    )
+}
+
+fn variable_error() -> Error {
+    let reason = "variables belong to the session or the server, and only the tables of the catalog can be read";
+    refusal_error("a variable", reason, "Pass values as parameters; write version() instead of @@version.")
+}
+
+fn check_reserved_word_of_mysql(word: &Word, after: &[&Token]) -> Result<(), Error> {
+    let text = |token: Option<&&Token>| match token {
+        Some(Token::Word(Word { value, quote_style: None, .. })) => value.to_ascii_uppercase(),
+        _ => String::new(),
+    };
+    let (next, second) = (text(after.first()), text(after.get(1)));
+    match (word.value.to_ascii_uppercase().as_str(), next.as_str(), second.as_str()) {
+        ("INTO", ..) => Err(refusal_error(
+            "INTO",
+            "it would write a file or a variable, and only reading is allowed",
+            "Leave it out; the argument \"format\" names the format of the answer.",
+        )),
+        ("FOR", "UPDATE", _) => Err(refusal::refuse_lock("FOR UPDATE")),
+        ("FOR", "SHARE", _) => Err(refusal::refuse_lock("FOR SHARE")),
+        ("LOCK", "IN", "SHARE") => Err(refusal::refuse_lock("LOCK IN SHARE MODE")),
+        ("NEXT" | "PREVIOUS", "VALUE", "FOR") => Err(refusal_error(
+            "a sequence",
+            "it would change the sequence or the session, and only reading is allowed",
+            "Leave it out.",
+        )),
+        ("PROCEDURE", ..) => {
+            Err(refusal_error("PROCEDURE", "procedures may change data, and only reading is allowed", "Leave it out."))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_call(word: &Word, schema: Option<String>, dialect: SqlDialect) -> Result<(), Error> {

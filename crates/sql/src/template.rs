@@ -343,7 +343,7 @@ impl PlaceholderWriter<'_> {
             ListForm::NullTest => {
                 let first = values.into_iter().next().unwrap_or(Parameter::Null);
                 // PostgreSQL cannot infer a type from IS NULL.
-                let cast = array_cast.or(self.dialect.has_typed_columns().then_some("VARCHAR"));
+                let cast = array_cast.or(self.dialect.has_postgres_grammar().then_some("VARCHAR"));
                 Ok(self.bind(first, cast))
             }
             ListForm::Values | ListForm::Operand if values.is_empty() => Ok(self.bind(Parameter::Null, value_cast)),
@@ -373,8 +373,9 @@ impl PlaceholderWriter<'_> {
                 let bound: Vec<String> = values.into_iter().map(|value| self.bind(value, cast)).collect();
                 Ok(format!("ARRAY[{}]", bound.join(", ")))
             }
-            SqlDialect::Sqlite => {
-                let message = format!("SQLite has no arrays, so {name} cannot stand in ANY, ALL or SOME");
+            SqlDialect::Sqlite | SqlDialect::MySql => {
+                let database = self.dialect.name();
+                let message = format!("{database} has no arrays, so {name} cannot stand in ANY, ALL or SOME");
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(format!("Write IN (:{name}).")))
             }
         }

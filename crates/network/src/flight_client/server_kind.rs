@@ -99,7 +99,8 @@ impl NodeClient {
     pub(super) fn check_dialect(&self, reported: Option<&str>) -> Result<(), Error> {
         let configured = self.dialect.key();
         let Some(reported) = reported.filter(|reported| *reported != configured) else { return Ok(()) };
-        let keys = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite].map(SqlDialect::key);
+        let dialects = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::MySql];
+        let keys = dialects.map(SqlDialect::key);
         let message =
             format!("node {:?} has SQL of the dialect {reported}, but the configuration has {configured}", self.name);
         let hint = match keys.contains(&reported) {

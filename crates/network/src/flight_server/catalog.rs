@@ -58,6 +58,7 @@ impl TableNaming {
         match kind {
             "postgres" => Self::Dialect(SqlDialect::Postgres),
             "sqlite" => Self::Dialect(SqlDialect::Sqlite),
+            "mysql" => Self::Dialect(SqlDialect::MySql),
             "federated" => Self::Federated,
             _ => Self::Whole,
         }

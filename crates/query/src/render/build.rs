@@ -57,6 +57,17 @@ pub(super) fn order_by_expression(expr: Expr, descending: bool) -> OrderByExpr {
     OrderByExpr { expr, options, with_fill: None }
 }
 
+/// `order` for a dialect without NULLS LAST, in which NULL is the smallest value.
+pub(super) fn without_nulls_order(order: OrderByExpr) -> Vec<OrderByExpr> {
+    let OrderByExpr { expr, options: OrderByOptions { asc, nulls_first }, with_fill } = order;
+    let is_null = Expr::IsNull(Box::new(parenthesize(expr.clone())));
+    let plain = OrderByExpr { expr, options: OrderByOptions { asc, nulls_first: None }, with_fill };
+    match (asc, nulls_first) {
+        (Some(false), _) | (_, None) => vec![plain],
+        _ => vec![order_by_unspecified(is_null), plain],
+    }
+}
+
 pub(super) fn order_by_unspecified(expr: Expr) -> OrderByExpr {
     OrderByExpr { expr, options: OrderByOptions { asc: None, nulls_first: None }, with_fill: None }
 }

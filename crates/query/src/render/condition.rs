@@ -2,14 +2,17 @@
 //!
 //! Patterns of text have the same meaning in each database. `like` and the operators based on it are case-sensitive,
 //! `ilike` is not, and a backslash escapes a wildcard. LIKE of SQLite ignores the case of ASCII letters and has no
-//! default escape, so there `like` becomes GLOB and `ilike` becomes LIKE.
+//! default escape, so there `like` becomes GLOB and `ilike` becomes LIKE. LIKE of MySQL follows the collation of the
+//! column, so there the text of the column is compared by its characters, for `ilike` in lower case.
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArgExpr, Ident, ObjectName, UnaryOperator, Value, VisitMut, VisitorMut,
+};
 use tidegate_sql::{Parameter, SqlDialect, check_expression, parse_expression};
 
-use super::build::{binary_expression, join_conditions, parenthesize, placeholder};
+use super::build::{binary_expression, call_expression, join_conditions, parenthesize, placeholder};
 use super::{OutputColumn, QueryRenderer};
 use crate::spec::{BoundExpression, Comparison, ComparisonOperator, JoinOn, Operand, QueryCondition, QueryJoin};
 
@@ -310,6 +313,15 @@ fn match_expression(column: Box<Expr>, operator: ComparisonOperator, pattern: Ex
             let op = BinaryOperator::Custom(if negated { "NOT GLOB" } else { "GLOB" }.to_owned());
             binary_expression(*column, op, pattern)
         }
+        (SqlDialect::MySql, _) => {
+            let is_folded = operator == ComparisonOperator::Ilike;
+            let fold = |expr| match is_folded {
+                true => call_expression("lower", vec![FunctionArgExpr::Expr(expr)], false),
+                false => expr,
+            };
+            let (expr, pattern) = (Box::new(by_characters(fold(*column))), Box::new(fold(pattern)));
+            Expr::Like { negated, any: false, expr, pattern, escape_char: None }
+        }
         (SqlDialect::DataFusion | SqlDialect::Postgres, ComparisonOperator::Ilike) => {
             Expr::ILike { negated, any: false, expr: column, pattern: Box::new(pattern), escape_char: None }
         }
@@ -317,6 +329,21 @@ fn match_expression(column: Box<Expr>, operator: ComparisonOperator, pattern: Ex
             Expr::Like { negated, any: false, expr: column, pattern: Box::new(pattern), escape_char: None }
         }
     }
+}
+
+/// `text` of MySQL in any character set, compared by its characters.
+fn by_characters(text: Expr) -> Expr {
+    let charset = Some(ObjectName::from(vec![Ident::new("utf8mb4")]));
+    let (is_try, target_before_value) = (false, false);
+    let text = Expr::Convert {
+        is_try,
+        expr: Box::new(text),
+        data_type: None,
+        charset,
+        target_before_value,
+        styles: Vec::new(),
+    };
+    Expr::Collate { expr: Box::new(text), collation: ObjectName::from(vec![Ident::new("utf8mb4_bin")]) }
 }
 
 fn escape_wildcards(text: &str) -> String {

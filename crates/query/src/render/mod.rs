@@ -15,6 +15,7 @@ use tidegate_sql::{Parameter, SqlDialect, Statement, StatementCache};
 
 use self::build::{
     call_expression, function_call, number, number_text, order_by_expression, order_by_unspecified, select_item,
+    without_nulls_order,
 };
 use self::condition::AliasBindings;
 use self::groups::NamedGroup;
@@ -84,6 +85,9 @@ impl QueryRenderer {
         if is_plain_extract(spec) {
             // Returns the first values when the limit cuts the list.
             order_by.extend(outputs.iter().filter_map(|output| Some(order_by_expression(output.expr.clone()?, false))));
+        }
+        if !self.dialect.has_nulls_order() {
+            order_by = order_by.into_iter().flat_map(without_nulls_order).collect();
         }
         let select = Select {
             distinct: (spec.distinct || is_plain_extract(spec)).then_some(Distinct::Distinct),
@@ -377,6 +381,11 @@ fn aggregate_call(
         (AggregateFunction::Median | AggregateFunction::Stddev | AggregateFunction::Variance, SqlDialect::Sqlite) => {
             let name = function.name();
             return Err(format!("SQLite has no {name}; it has count, count_distinct, sum, avg, min and max"));
+        }
+        (AggregateFunction::Median, SqlDialect::MySql) => {
+            return Err(
+                "MySQL has no median; it has count, count_distinct, sum, avg, min, max, stddev and variance".to_owned()
+            );
         }
         (AggregateFunction::Median, SqlDialect::Postgres) => return median(argument, distinct),
         (AggregateFunction::Median, SqlDialect::DataFusion) => "median",

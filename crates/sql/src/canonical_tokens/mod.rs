@@ -115,9 +115,17 @@ impl Canonicalizer {
         let gap = std::mem::replace(&mut self.gap, TokenGap::Nothing);
         self.gap_before = gap;
         match token {
+            Token::Whitespace(Whitespace::MultiLineComment(text)) if self.is_version_comment(&text) => {
+                return Err(version_comment_error());
+            }
             Token::Whitespace(space) => self.gap = gap.extended_by(&space),
             Token::EOF => {}
             Token::Word(word) => self.add_word(word, span, source)?,
+            // The parser resolves other escapes than MySQL.
+            Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) if self.dialect.is_mysql() => {
+                let value = mysql_string_value(source).ok_or_else(|| ambiguous_token_error(source))?;
+                self.add_string(value, span);
+            }
             Token::SingleQuotedString(value) if gap == TokenGap::LineBreak && self.continues_a_string() => {
                 self.extend_string(&value)
             }
@@ -152,7 +160,9 @@ impl Canonicalizer {
     }
 
     fn push(&mut self, token: Token, span: Span, text: String) {
-        let is_close = self.gap_before == TokenGap::Nothing;
+        // The driver of MySQL reads a quotation mark right after `-` or `/` as another token.
+        let is_apart = self.dialect.is_mysql() && matches!(token, Token::SingleQuotedString(_));
+        let is_close = self.gap_before == TokenGap::Nothing && !is_apart;
         self.tokens.push(CanonicalToken { token: TokenWithSpan { token, span }, text, is_adjacent: is_close });
     }
 
@@ -196,6 +206,11 @@ impl Canonicalizer {
         let text = word.value.clone();
         self.push(Token::Word(word), span, text);
         Ok(())
+    }
+
+    /// A comment whose text MySQL or MariaDB runs: `/*! … */`, `/*!50000 … */`, `/*M! … */`.
+    fn is_version_comment(&self, text: &str) -> bool {
+        self.dialect.is_mysql() && (text.starts_with('!') || text.starts_with("M!"))
     }
 
     fn token_from_end(&self, back: usize) -> Option<&Token> {
@@ -296,8 +311,47 @@ fn checked_source<'a>(token: &Token, source: &'a str) -> Option<&'a str> {
     (is_one_word && !source.contains("--") && !source.contains("/*")).then_some(source)
 }
 
+fn version_comment_error() -> Error {
+    let reason = "the server runs its text as SQL, depending on its version";
+    refusal_error("a version comment, /*! … */", reason, "Write the SQL without the comment.")
+}
+
+/// The value of `source`, a string of MySQL in single or double quotes. The session has no `NO_BACKSLASH_ESCAPES`.
+///
+/// [MySQL, String Literals](https://dev.mysql.com/doc/refman/8.4/en/string-literals.html)
+fn mysql_string_value(source: &str) -> Option<String> {
+    let quote = source.chars().next()?;
+    let inner = source.strip_prefix(quote)?.strip_suffix(quote)?;
+    let mut value = String::with_capacity(inner.len());
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        if character == quote {
+            // Two are one.
+            value.push(characters.next().filter(|next| *next == quote)?);
+        } else if character == '\\' {
+            match characters.next()? {
+                '0' => value.push('\0'),
+                'b' => value.push('\u{8}'),
+                'n' => value.push('\n'),
+                'r' => value.push('\r'),
+                't' => value.push('\t'),
+                'Z' => value.push('\u{1a}'),
+                // Patterns of LIKE need the backslash.
+                wildcard @ ('%' | '_') => value.extend(['\\', wildcard]),
+                other => value.push(other),
+            }
+        } else {
+            value.push(character);
+        }
+    }
+    Some(value)
+}
+
 fn quote_string(value: &str, dialect: SqlDialect) -> String {
     let doubled = value.replace('\'', "''");
+    if dialect.is_mysql() {
+        return format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0"));
+    }
     if dialect.is_postgres() && doubled.contains('\\') {
         // Independent of the server setting standard_conforming_strings.
         return format!("E'{}'", doubled.replace('\\', "\\\\"));
@@ -306,7 +360,7 @@ fn quote_string(value: &str, dialect: SqlDialect) -> String {
 }
 
 /// Pairs each token with its text in `sql`. Tokens follow one another without gaps.
-fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Item = (TokenWithSpan, &str)> {
+pub(crate) fn pair_with_sources(sql: &str, tokens: Vec<TokenWithSpan>) -> impl Iterator<Item = (TokenWithSpan, &str)> {
     let mut rest = sql;
     let (mut line, mut column) = (1, 1);
     tokens.into_iter().map(move |token| {

@@ -37,6 +37,8 @@ const POSTGRES_HONEST: &str = include_str!("../corpus/postgres/honest.sql");
 const POSTGRES_ATTEMPTS: &str = include_str!("../corpus/postgres/attempts.sql");
 const SQLITE_HONEST: &str = include_str!("../corpus/sqlite/honest.sql");
 const SQLITE_ATTEMPTS: &str = include_str!("../corpus/sqlite/attempts.sql");
+const MYSQL_HONEST: &str = include_str!("../corpus/mysql/honest.sql");
+const MYSQL_ATTEMPTS: &str = include_str!("../corpus/mysql/attempts.sql");
 
 /// Whether the text that the database gets reads as the statement does, and is its own text.
 #[track_caller]
@@ -66,6 +68,7 @@ fn check_honest(corpus: &str, dialect: SqlDialect, entries_min: usize) {
 fn honest_sql_passes() {
     check_honest(POSTGRES_HONEST, SqlDialect::Postgres, 120);
     check_honest(SQLITE_HONEST, SqlDialect::Sqlite, 60);
+    check_honest(MYSQL_HONEST, SqlDialect::MySql, 40);
 }
 
 /// The refusals of a corpus, one a line; whatever else is in it must pass.
@@ -106,6 +109,11 @@ fn attempts_on_sqlite_are_refused_or_harmless() {
     insta::assert_snapshot!(refusals(SQLITE_ATTEMPTS, SqlDialect::Sqlite, 40));
 }
 
+#[test]
+fn attempts_on_mysql_are_refused_or_harmless() {
+    insta::assert_snapshot!(refusals(MYSQL_ATTEMPTS, SqlDialect::MySql, 75));
+}
+
 /// What a harmless attempt may show of itself: its words reach the database without comments.
 #[test]
 fn no_comment_reaches_a_database() {
@@ -114,6 +122,8 @@ fn no_comment_reaches_a_database() {
         (POSTGRES_HONEST, SqlDialect::Postgres),
         (SQLITE_ATTEMPTS, SqlDialect::Sqlite),
         (SQLITE_HONEST, SqlDialect::Sqlite),
+        (MYSQL_ATTEMPTS, SqlDialect::MySql),
+        (MYSQL_HONEST, SqlDialect::MySql),
     ] {
         for entry in entries(corpus) {
             let Ok(statement) = Statement::parse(&entry.sql, dialect) else { continue };

@@ -110,7 +110,9 @@ impl DeclaredQuery {
         })?;
         let statement = match dialect {
             SqlDialect::DataFusion => statements.parse(&filled.sql, dialect)?.with_parameters(filled.parameters)?,
-            SqlDialect::Postgres | SqlDialect::Sqlite => Statement::from_owner(filled.sql, filled.parameters, dialect),
+            SqlDialect::Postgres | SqlDialect::Sqlite | SqlDialect::MySql => {
+                Statement::from_owner(filled.sql, filled.parameters, dialect)
+            }
         };
         Ok(statement.in_transaction(self.transaction.clone()))
     }

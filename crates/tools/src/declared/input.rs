@@ -71,8 +71,9 @@ impl ScalarType {
     /// A cast where the database cannot infer the type of a bound value; a null has no type of its own.
     fn cast(self, may_be_null: bool, dialect: SqlDialect) -> Option<&'static str> {
         match (dialect, self) {
-            // SQLite values carry their own types, and a cast to DATE would turn the value into a number.
-            (SqlDialect::Sqlite, _) => None,
+            // SQLite values carry their own types, and a cast to DATE would turn the value into a number. MySQL converts each
+            // value to the type that it is compared with.
+            (SqlDialect::Sqlite | SqlDialect::MySql, _) => None,
             (_, Self::Date) => Some("DATE"),
             (SqlDialect::DataFusion, Self::Timestamp) => Some("TIMESTAMP"),
             (_, Self::String) if may_be_null => Some("VARCHAR"),

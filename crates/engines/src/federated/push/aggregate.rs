@@ -49,6 +49,8 @@ impl Translator {
             return None;
         }
         let filter = match &params.filter {
+            // MySQL has no such clause.
+            Some(_) if self.dialect().is_mysql() => return None,
             Some(filter) => {
                 let condition = self.translate_condition(filter, terms).filter(|condition| condition.is_exact)?;
                 format!(" FILTER (WHERE {})", condition.sql)
@@ -153,8 +155,12 @@ impl Translator {
         }
     }
 
-    /// Casts `sql` to the type that it has here. Values of SQLite have their own types already.
+    /// Casts `sql` to the type that it has here. Values of SQLite have their own types already, and sums of MySQL are
+    /// exact decimals.
     fn write_cast(&self, sql: &str, name: &str) -> String {
+        if self.dialect().is_mysql() {
+            return format!("CAST({sql} AS {})", if name == "BIGINT" { "SIGNED" } else { "DECIMAL(38, 0)" });
+        }
         if self.dialect().has_typed_columns() { format!("CAST({sql} AS {name})") } else { sql.to_owned() }
     }
 }
@@ -218,7 +224,7 @@ impl Translator {
                     }
                     part => (self.translate_part(part, terms)?, true),
                 };
-                let has_numerics = self.dialect().has_typed_columns();
+                let has_numerics = self.dialect().has_postgres_grammar();
                 (is_whole && has_numerics).then(|| format!("CAST({sql} AS NUMERIC({precision}, 0))"))
             }
             _ => None,
@@ -296,6 +302,10 @@ impl Translator {
             _ => return None,
         };
         let direction = if key.asc { "ASC" } else { "DESC" };
+        if !self.dialect().has_nulls_order() {
+            let nulls = if key.nulls_first { "DESC" } else { "ASC" };
+            return Some(format!("({written} IS NULL) {nulls}, {written} {direction}"));
+        }
         let nulls = if key.nulls_first { "FIRST" } else { "LAST" };
         Some(format!("{written} {direction} NULLS {nulls}"))
     }

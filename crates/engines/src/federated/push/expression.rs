@@ -204,6 +204,7 @@ impl ComparisonSemantics {
             SqlDialect::DataFusion => embedded_semantics(field.data_type()),
             SqlDialect::Postgres => postgres_semantics(field),
             SqlDialect::Sqlite => sqlite_semantics(field.data_type()),
+            SqlDialect::MySql => mysql_semantics(field),
         }
     }
 }
@@ -263,6 +264,19 @@ fn postgres_semantics(field: &Field) -> ComparisonSemantics {
         // The order depends on a collation. Padded, case-insensitive and other types have their own rules for equality,
         // and are cast to text first.
         DataType::Utf8 if is_text_name(&field_type_name(field)) || is_cast_to_text(field) => ComparisonSemantics::Equal,
+        _ => ComparisonSemantics::None,
+    }
+}
+
+fn mysql_semantics(field: &Field) -> ComparisonSemantics {
+    if ExtensionType::from_field(field).is_some() {
+        return ComparisonSemantics::None;
+    }
+    match field.data_type() {
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => ComparisonSemantics::Ordered,
+        DataType::Date32 | DataType::Timestamp(_, None) | DataType::Decimal128(..) => ComparisonSemantics::Ordered,
+        // A collation may treat texts that differ in case, accents or blanks at the end as equal.
+        DataType::Utf8 => ComparisonSemantics::EqualInMember,
         _ => ComparisonSemantics::None,
     }
 }

@@ -75,6 +75,7 @@ async fn counts_fast(input: &SourceSearch<'_>) -> bool {
     let database = &input.source.database;
     match database.dialect() {
         SqlDialect::Postgres => true,
+        SqlDialect::MySql => false,
         // SQLite sorts all rows for each group, which takes more time than a scan of them.
         SqlDialect::Sqlite => {
             let request = input.request;

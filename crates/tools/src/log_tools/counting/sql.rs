@@ -61,6 +61,10 @@ pub(super) struct ColumnSql {
 impl ColumnSql {
     /// `None` if SQL may take different values for the same.
     pub(super) fn new(dialect: SqlDialect, column: &SourceColumn) -> Option<Self> {
+        // Its comparisons follow the collation of the column.
+        if dialect.is_mysql() {
+            return None;
+        }
         let form = if dialect.has_typed_columns() { typed_form(&column.type_name)? } else { ColumnForm::Any };
         Some(Self { dialect, name: dialect.quote_identifier(&column.name), form })
     }
@@ -70,7 +74,7 @@ impl ColumnSql {
         match (self.dialect, self.form) {
             (SqlDialect::Postgres, ColumnForm::Text) => format!("{} COLLATE \"C\"", self.name),
             (SqlDialect::Sqlite, _) => format!("{} COLLATE BINARY", self.name),
-            (SqlDialect::DataFusion | SqlDialect::Postgres, _) => self.name.clone(),
+            (SqlDialect::DataFusion | SqlDialect::Postgres | SqlDialect::MySql, _) => self.name.clone(),
         }
     }
 
@@ -445,7 +449,7 @@ fn compare(
     let needs_ascii = match dialect {
         SqlDialect::Postgres => column.form == ColumnForm::Text && !is_case_sensitive,
         SqlDialect::Sqlite => true,
-        SqlDialect::DataFusion => return None,
+        SqlDialect::DataFusion | SqlDialect::MySql => return None,
     };
     if needs_ascii {
         let is_ascii = is_ascii(column, dialect);
@@ -466,7 +470,7 @@ fn compare(
     let matches = match dialect {
         SqlDialect::Sqlite if uses_glob => format!("glob({pattern}, {text})"),
         SqlDialect::Sqlite => format!("like({pattern}, {text}, '\\')"),
-        SqlDialect::DataFusion | SqlDialect::Postgres => {
+        SqlDialect::DataFusion | SqlDialect::Postgres | SqlDialect::MySql => {
             format!("{text} {} {pattern}", if is_case_sensitive { "LIKE" } else { "ILIKE" })
         }
     };
