@@ -44,11 +44,6 @@ pub(crate) fn role_error(error: &tokio_postgres::Error, database: &str, role: &s
     }
 }
 
-/// The error of calls that end because the database is closed.
-pub(crate) fn closed_error(database: &str) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("the database {database} is being closed"))
-}
-
 /// Whether the transaction can be retried: it conflicted with a concurrent one.
 pub fn is_retryable(error: &tokio_postgres::Error) -> bool {
     error

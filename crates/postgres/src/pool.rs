@@ -1,27 +1,17 @@
-//! The connections of a database: a bounded number, each leased to one call.
+//! The leases of connections, each for one call.
 //!
 //! A connection returns to the pool only outside of a transaction and with nothing running. A call that is dropped
 //! earlier leaves an open transaction, or a running statement: what runs is ended and rolled back in the background, and the
 //! connection returns then.
-//!
-//! Connections are opened in tasks of their own, for whichever call needs one next. To open one takes round trips, and to check
-//! its TLS and its password takes processor time of both sides. If it belonged to the call that needs it, a storm of clients
-//! that leave would make the server open connections that nobody uses, and the next call would begin again.
 
-use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use deadpool::Runtime;
-use deadpool::managed::{Manager, Metrics, Object, PoolError, RecycleError, RecycleResult, TimeoutType};
-use parking_lot::Mutex;
-use tidegate_core::{Backoff, Error, ErrorKind};
+use tidegate_core::Error;
+use tidegate_runtime::{BackgroundTasks, ConnectionPool, Connector, PooledConnection, RecentConnectError};
 use tidegate_sql::Transaction;
-use tokio::sync::oneshot;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::connect::{ConnectTarget, OpenConnection};
 use crate::error;
@@ -36,130 +26,125 @@ const CANCEL_DELAY: Duration = Duration::from_millis(50);
 
 pub(crate) struct Pool {
     database: Arc<str>,
-    connections: deadpool::managed::Pool<ConnectionManager>,
-    background_tasks: Arc<BackgroundTasks>,
+    connections: ConnectionPool<PostgresConnector>,
 }
 
-/// Tasks that may outlive their calls.
-pub(crate) struct BackgroundTasks {
-    tasks: TaskTracker,
-    /// Fires when the database is closed.
-    pub(crate) closing: CancellationToken,
+/// Opens the sessions of a pool.
+pub(crate) struct PostgresConnector {
+    target: ConnectTarget,
+    options: Arc<PostgresOptions>,
+    application_name: String,
+    database: Arc<str>,
+    last_error: RecentConnectError,
+    seen_types: Arc<SeenTypes>,
+    /// Each session has a clone.
+    sessions: Arc<()>,
 }
 
-struct ConnectionManager(Arc<Opener>);
+impl Connector for PostgresConnector {
+    type Connection = PostgresSession;
 
-impl Manager for ConnectionManager {
-    type Type = PostgresSession;
-    type Error = Error;
-
-    async fn create(&self) -> Result<PostgresSession, Error> {
-        // Rare, and large: every call contains the future that waits for a connection.
-        Box::pin(self.0.next_session()).await
+    async fn connect(&self) -> Result<PostgresSession, Error> {
+        self.open(false).await
     }
 
-    async fn recycle(&self, session: &mut PostgresSession, _: &Metrics) -> RecycleResult<Error> {
-        if session.connection().is_closed() {
-            return Err(RecycleError::message("the connection has ended"));
+    fn is_closed(&self, session: &PostgresSession) -> bool {
+        session.connection().is_closed()
+    }
+
+    fn open_connections(&self) -> usize {
+        Arc::strong_count(&self.sessions) - 1
+    }
+}
+
+impl PostgresConnector {
+    async fn open(&self, is_replacement: bool) -> Result<PostgresSession, Error> {
+        if let Some(error) = self.last_error.get() {
+            return Err(error);
         }
-        Ok(())
+        let connection = self.target.connect(&self.application_name).await.map_err(|error| {
+            tracing::warn!(database = %self.database, "{error}");
+            let error = error.into_error(&self.database);
+            self.last_error.set(&error);
+            error
+        })?;
+        let session = async {
+            let pooler = match self.options.is_behind_pooler {
+                true => {
+                    Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?)
+                }
+                false => None,
+            };
+            PostgresSession::open(connection, &self.options, pooler, self.sessions.clone()).await
+        };
+        session.await.map_err(|error| error::internal_statement_error(&error, &self.database))
     }
 }
 
 impl Pool {
     pub(crate) fn new(database: Arc<str>, target: ConnectTarget, options: Arc<PostgresOptions>) -> Result<Self, Error> {
-        let background_tasks = BackgroundTasks { tasks: TaskTracker::new(), closing: CancellationToken::new() };
-        let (connections_max, acquire_timeout) = (options.connections_max.max(1), options.acquire_timeout);
-        let opener = Opener::new(database.clone(), target, options, background_tasks.closing.clone());
-        let connections = deadpool::managed::Pool::builder(ConnectionManager(Arc::new(opener)))
-            .max_size(connections_max)
-            .wait_timeout(Some(acquire_timeout))
-            .runtime(Runtime::Tokio1)
-            .build()
-            .map_err(|error| Error::internal(error.to_string()))?;
-        Ok(Self { database, connections, background_tasks: Arc::new(background_tasks) })
+        let (connections_max, acquire_timeout) = (options.connections_max, options.acquire_timeout);
+        let connector = PostgresConnector {
+            target,
+            options,
+            application_name: format!("tidegate/{database}"),
+            database: database.clone(),
+            last_error: RecentConnectError::default(),
+            seen_types: Arc::default(),
+            sessions: Arc::default(),
+        };
+        let connections = ConnectionPool::new(database.clone(), connector, connections_max, acquire_timeout)?;
+        Ok(Self { database, connections })
     }
 
     /// A connection for one call; `Unavailable` if none is free in time or the server cannot be reached.
     pub(crate) async fn acquire(&self) -> Result<Lease, Error> {
-        match self.connections.get().await {
-            Ok(session) => Ok(Lease {
-                session: Some(session),
-                state: LeaseState::Idle,
-                background_tasks: self.background_tasks.clone(),
-                opener: self.opener().clone(),
-                database: self.database.clone(),
-            }),
-            Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy_error()),
-            Err(PoolError::Backend(error)) => Err(error),
-            Err(PoolError::Closed) => Err(error::closed_error(&self.database)),
-            Err(other) => Err(Error::internal(format!("the pool of {}: {other}", self.database))),
-        }
+        Ok(Lease {
+            session: Some(self.connections.acquire().await?),
+            state: LeaseState::Idle,
+            background_tasks: self.connections.background_tasks().clone(),
+            connector: self.connections.connector().clone(),
+            database: self.database.clone(),
+        })
     }
 
     pub(crate) async fn open_replacement(&self) -> Result<PostgresSession, Error> {
-        self.opener().open(true).await
-    }
-
-    fn opener(&self) -> &Arc<Opener> {
-        &self.connections.manager().0
-    }
-
-    fn busy_error(&self) -> Error {
-        let connections = self.connections.status().max_size;
-        let message = format!("all {connections} connections to the database {} are in use", self.database);
-        Error::new(ErrorKind::Unavailable, message).with_hint("Try again when other calls have ended.")
+        self.connections.connector().open(true).await
     }
 
     pub(crate) fn target(&self) -> &ConnectTarget {
-        &self.opener().target
+        &self.connections.connector().target
     }
 
     pub(crate) fn connections_in_use(&self) -> usize {
-        let status = self.connections.status();
-        status.size.saturating_sub(status.available)
+        self.connections.connections_in_use()
     }
 
     pub(crate) fn seen_types(&self) -> &SeenTypes {
-        &self.opener().seen_types
+        &self.connections.connector().seen_types
     }
 
     pub(crate) fn background_tasks(&self) -> &Arc<BackgroundTasks> {
-        &self.background_tasks
+        self.connections.background_tasks()
     }
 
     /// Waits until the database is being closed. Returns the error of calls that end because of it.
     pub(crate) async fn closed(&self) -> Error {
-        self.background_tasks.closing.cancelled().await;
-        error::closed_error(&self.database)
+        self.connections.closed().await
     }
 
     /// Ends running calls and closes the connections; waits at most for `timeout`.
     pub(crate) async fn close(&self, timeout: Duration) {
-        self.background_tasks.closing.cancel();
-        self.background_tasks.tasks.close();
-        // The server notices by itself that the client of the remaining statements is gone.
-        let _ = tokio::time::timeout(timeout, self.background_tasks.tasks.wait()).await;
-        self.connections.close();
-        self.opener().close();
-    }
-}
-
-impl BackgroundTasks {
-    /// Runs `work` on the current runtime; without a runtime, it does not run.
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            self.tasks.spawn_on(work, &runtime);
-        }
+        self.connections.close(timeout).await;
     }
 }
 
 pub(crate) struct Lease {
     /// `None` only while it is dropped.
-    session: Option<Object<ConnectionManager>>,
+    session: Option<PooledConnection<PostgresConnector>>,
     state: LeaseState,
     background_tasks: Arc<BackgroundTasks>,
-    opener: Arc<Opener>,
+    connector: Arc<PostgresConnector>,
     database: Arc<str>,
 }
 
@@ -245,7 +230,7 @@ impl Lease {
         self.state = LeaseState::Busy;
         let mut started = start.send(self.session()?, identity).await;
         if started.as_ref().is_err_and(error::ends_session) {
-            let replacement = Box::pin(self.opener.open(true)).await?;
+            let replacement = Box::pin(self.connector.open(true)).await?;
             self.replace(replacement);
             started = start.send(self.session()?, identity).await;
         }
@@ -297,14 +282,10 @@ impl Drop for Lease {
         let Some(session) = self.session.take() else { return };
         // Dropping an idle session returns it to the pool.
         if !matches!(self.state, LeaseState::Idle) {
-            let opener = self.opener.clone();
             self.background_tasks.spawn(async move {
                 match free(&session).await {
                     true => drop(session),
-                    false => {
-                        drop(Object::take(session));
-                        opener.refill();
-                    }
+                    false => session.discard(),
                 }
             });
         }
@@ -330,187 +311,4 @@ async fn free(session: &PostgresSession) -> bool {
     // another command, so the second answer comes after the cancellation.
     let _ = timeout(ROLLBACK_TIMEOUT, ended).await;
     matches!(timeout(ROLLBACK_TIMEOUT, roll_back()).await, Ok(Ok(())))
-}
-
-/// How long a connect error is returned to further calls without another attempt. Otherwise a thousand declared tools
-/// that start together would each wait for the connect timeout.
-const CONNECT_ERROR_MAX_AGE: Duration = Duration::from_secs(1);
-/// The delays between the attempts to replace a lost connection before a call needs it.
-const REFILL_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
-/// The number of these attempts. Later ones are made by calls.
-const REFILL_ATTEMPTS: u32 = 8;
-
-struct Opener {
-    pub(crate) target: ConnectTarget,
-    options: Arc<PostgresOptions>,
-    application_name: String,
-    database: Arc<str>,
-    last_error: Mutex<Option<(Instant, Error)>>,
-    pub(crate) seen_types: Arc<SeenTypes>,
-    state: Mutex<OpenerState>,
-    /// Each session has a clone.
-    sessions: Arc<()>,
-    closing: CancellationToken,
-}
-
-#[derive(Default)]
-struct OpenerState {
-    /// The number of connections that are being opened.
-    opening: usize,
-    /// Calls that wait for one, the first first.
-    waiting: VecDeque<oneshot::Sender<Result<PostgresSession, Error>>>,
-    /// Open connections whose calls left. No more than calls waited at once, and so than the pool may have.
-    spare: Vec<PostgresSession>,
-    is_refilling: bool,
-}
-
-impl Opener {
-    pub(crate) fn new(
-        database: Arc<str>,
-        target: ConnectTarget,
-        options: Arc<PostgresOptions>,
-        closing: CancellationToken,
-    ) -> Self {
-        Self {
-            target,
-            options,
-            application_name: format!("tidegate/{database}"),
-            database,
-            last_error: Mutex::default(),
-            seen_types: Arc::default(),
-            state: Mutex::default(),
-            sessions: Arc::default(),
-            closing,
-        }
-    }
-
-    /// An open connection that no call has: a spare one, or the next that is opened.
-    async fn next_session(self: &Arc<Self>) -> Result<PostgresSession, Error> {
-        let opened = {
-            let mut state = self.state.lock();
-            state.spare.retain(|session| !session.connection().is_closed());
-            if let Some(session) = state.spare.pop() {
-                return Ok(session);
-            }
-            state.waiting.retain(|waiting| !waiting.is_closed());
-            let (sender, opened) = oneshot::channel();
-            state.waiting.push_back(sender);
-            if state.opening < state.waiting.len() {
-                state.opening += 1;
-                tokio::spawn(self.clone().open_next());
-            }
-            opened
-        };
-        opened.await.unwrap_or_else(|_| Err(Error::internal("a connection was not opened")))
-    }
-
-    /// Opens a connection for the first call that waits. Returns whether it is open.
-    async fn open_next(self: Arc<Self>) -> bool {
-        let mut outcome = tokio::select! {
-            outcome = self.open(false) => outcome,
-            () = self.closing.cancelled() => Err(error::closed_error(&self.database)),
-        };
-        let mut state = self.state.lock();
-        state.opening -= 1;
-        let is_open = outcome.is_ok();
-        while let Some(waiting) = state.waiting.pop_front() {
-            outcome = match waiting.send(outcome) {
-                Ok(()) => return is_open,
-                Err(unsent) => unsent,
-            };
-        }
-        if let Ok(session) = outcome
-            && self.open_sessions() <= self.options.connections_max.max(1)
-        {
-            state.spare.push(session);
-        }
-        is_open
-    }
-
-    fn open_sessions(&self) -> usize {
-        Arc::strong_count(&self.sessions) - 1
-    }
-
-    /// Records that a connection is being opened that no call waits for, unless there are enough.
-    fn begin_refill(&self) -> bool {
-        let mut state = self.state.lock();
-        let is_needed = state.opening == 0 && state.spare.is_empty();
-        let is_possible = self.open_sessions() < self.options.connections_max.max(1);
-        state.opening += usize::from(is_needed && is_possible);
-        is_needed && is_possible
-    }
-
-    /// Opens a connection before a call needs it, after one was lost. Tries several times, in the background.
-    fn refill(self: &Arc<Self>) {
-        if std::mem::replace(&mut self.state.lock().is_refilling, true) {
-            return;
-        }
-        let opener = self.clone();
-        tokio::spawn(async move {
-            let mut backoff = Backoff::new(REFILL_DELAYS.0, REFILL_DELAYS.1);
-            for _ in 0..REFILL_ATTEMPTS {
-                if !opener.begin_refill() || opener.clone().open_next().await {
-                    break;
-                }
-                tokio::select! {
-                    () = tokio::time::sleep(backoff.next_delay()) => {}
-                    () = opener.closing.cancelled() => break,
-                }
-            }
-            opener.state.lock().is_refilling = false;
-        });
-    }
-
-    /// Closes the connections that no call has.
-    pub(crate) fn close(&self) {
-        self.state.lock().spare.clear();
-    }
-
-    pub(crate) async fn open(&self, is_replacement: bool) -> Result<PostgresSession, Error> {
-        if let Some(error) = recent_error(&self.last_error, Instant::now()) {
-            return Err(error);
-        }
-        let connection = self.target.connect(&self.application_name).await.map_err(|error| {
-            tracing::warn!(database = %self.database, "{error}");
-            let error = error.into_error(&self.database);
-            *self.last_error.lock() = Some((Instant::now(), error.clone()));
-            error
-        })?;
-        let session = async {
-            let pooler = match self.options.is_behind_pooler {
-                true => {
-                    Some(PoolerSession::detect(connection.client(), self.seen_types.clone(), is_replacement).await?)
-                }
-                false => None,
-            };
-            PostgresSession::open(connection, &self.options, pooler, self.sessions.clone()).await
-        };
-        session.await.map_err(|error| error::internal_statement_error(&error, &self.database))
-    }
-}
-
-/// The last connect error, unless it is too old at the time `now`.
-fn recent_error(last_error: &Mutex<Option<(Instant, Error)>>, now: Instant) -> Option<Error> {
-    let last_error = last_error.lock();
-    let (time, error) = last_error.as_ref()?;
-    (now.saturating_duration_since(*time) < CONNECT_ERROR_MAX_AGE).then(|| error.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use tidegate_core::ErrorKind;
-
-    use super::*;
-
-    #[test]
-    fn connect_error_is_reused_for_one_second() {
-        let now = Instant::now();
-        let recent = |error: Option<Error>, at| {
-            recent_error(&Mutex::new(error.map(|error| (now, error))), at).map(|error| error.to_string())
-        };
-        let refused = || Some(Error::new(ErrorKind::Unavailable, "refused"));
-        assert_eq!(recent(None, now), None);
-        assert_eq!(recent(refused(), now).as_deref(), Some("refused"));
-        assert_eq!(recent(refused(), now + CONNECT_ERROR_MAX_AGE), None);
-    }
 }

@@ -12,6 +12,7 @@ use futures::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{BatchSender, batch_channel};
+use tidegate_runtime::BackgroundTasks;
 use tidegate_sql::{Author, CommitRule, Parameter, Transaction};
 use tokio::time::{Instant, Sleep};
 use tokio_postgres::RowStream;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connect::OpenConnection;
 use crate::error;
-use crate::pool::{BackgroundTasks, Lease};
+use crate::pool::Lease;
 use crate::prepared::{CompositeTypes, PreparedStatement};
 use crate::session::ROLLBACK;
 use crate::values::{BatchBuilder, BoundParameter};
@@ -257,7 +258,7 @@ pub(crate) fn spawn_forwarder(
     transaction: &Transaction,
 ) -> BoxStream<'static, Result<RecordBatch, Error>> {
     let (sender, batches) = batch_channel(cancellation.clone(), ());
-    let closing = background_tasks.closing.clone();
+    let closing = background_tasks.closing().clone();
     let (stall_timeout, commit) = (transaction.stall_timeout, transaction.commit);
     background_tasks.spawn(async move {
         let outcome = tokio::select! {

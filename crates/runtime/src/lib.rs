@@ -3,6 +3,7 @@
 //! A host adds [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s to a [`Snapshot`] and puts it into a
 //! [`Registry`]. Every adapter calls them through [`Registry::call`] or [`Registry::write_rows`], the only entry points to handlers.
 
+mod connection_pool;
 mod entry;
 pub mod event;
 mod job;
@@ -13,6 +14,7 @@ mod reply;
 mod sessions;
 mod snapshot;
 
+pub use connection_pool::{BackgroundTasks, ConnectionPool, Connector, PooledConnection, RecentConnectError};
 pub use entry::{
     CacheHint, Completer, Handler, Prompt, PromptArgument, RequestBodyTypes, Resource, ResourceLister,
     ResourceTemplate, ResourceWatcher, Tool, ToolAnnotations, handler_fn,

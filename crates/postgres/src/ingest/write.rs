@@ -222,7 +222,7 @@ const ROWS_TIMEOUT: Duration = Duration::from_secs(300);
 pub(super) fn spawn(write: Write, pool: &Pool) -> Box<dyn RowWriter> {
     let (writer, steps, mut finished) = StepWriter::new(ROWS_TIMEOUT, ());
     let background_tasks = pool.background_tasks();
-    let closing = background_tasks.closing.clone();
+    let closing = background_tasks.closing().clone();
     background_tasks.spawn(async move {
         let mut write = write;
         let outcome = tokio::select! {
