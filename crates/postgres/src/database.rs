@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, TableStorage,
+    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, RoleFinding, TableStorage,
     compute_schema_version_tag,
 };
 use tidegate_runtime::{CacheAges, LoadingCache};
@@ -23,7 +23,6 @@ use crate::identity::identity_fingerprint;
 use crate::options::PostgresOptions;
 use crate::plan::{PostgresPlan, answer_schema};
 use crate::pool::{Lease, Pool};
-use crate::role::RoleFinding;
 use crate::server::{PostgresServer, end_lookup};
 
 /// How long closing waits for running statements.

@@ -29,5 +29,5 @@ pub use database::PostgresDatabase;
 pub use identity::{ClaimSettings, RunAs, user_and_tenant};
 pub use ingest::{PostgresIngest, PostgresIngestOptions};
 pub use options::{PostgresOptions, TenantIsolation};
-pub use role::{RoleFinding, RoleRequest};
+pub use role::RoleRequest;
 pub use session::{TransactionIdentity, retry_backoff};

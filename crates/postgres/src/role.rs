@@ -2,8 +2,7 @@
 //!
 //! The role is the first defence layer. A suitable one owns nothing, inherits nothing, and only reads.
 
-use std::fmt;
-
+use tidegate_query::RoleFinding;
 use tidegate_sql::SqlDialect;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row};
@@ -72,21 +71,6 @@ fn quote_identifier(name: &str) -> String {
         && name.chars().all(|other| other.is_ascii_lowercase() || other.is_ascii_digit() || other == '_');
     // A plain word may be a keyword; quotes are always valid.
     if is_plain && name.contains('_') { name.to_owned() } else { SqlDialect::Postgres.quote_identifier(name) }
-}
-
-/// A privilege beyond reading and beyond what declared tables need to take rows, or a known bug of the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoleFinding {
-    /// The privilege or the bug.
-    pub problem: String,
-    /// How to remove it.
-    pub remedy: String,
-}
-
-impl fmt::Display for RoleFinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.problem, self.remedy)
-    }
 }
 
 /// The attributes and privileges of the login role and of the roles `$1`. `$2` is the schema of handlers. `$3` and `$4` are

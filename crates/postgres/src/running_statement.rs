@@ -297,19 +297,11 @@ async fn forward_batches(
                 return Err(error.into_error(&context));
             }
         };
-        match tokio::time::timeout(stall_timeout, batches.reserve()).await {
-            Ok(Some(permit)) => permit.send(Ok(batch)),
-            Ok(None) => return Ok(()),
-            Err(_) => return Err(stall_error(stall_timeout)),
+        if !batches.send(batch, stall_timeout).await? {
+            return Ok(());
         }
     }
     running.finish(commit).await.map_err(|error| error.into_error(&context))
-}
-
-fn stall_error(stall_timeout: Duration) -> Error {
-    let seconds = stall_timeout.as_secs_f64();
-    let message = format!("the client read no rows for {seconds} s, so the query was cancelled");
-    Error::new(ErrorKind::TimedOut, message).with_hint("Read the rows faster, or request fewer rows.")
 }
 
 const BATCH_ROWS_MAX: usize = 8_192;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::RoleFinding;
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, Isolation, SqlDialect, Statement, Transaction};
 use tokio_postgres::error::SqlState;
@@ -17,7 +18,7 @@ use crate::function_restrictions::FunctionRestrictions;
 use crate::options::{PostgresOptions, TenantIsolation};
 use crate::pool::{Lease, Pool};
 use crate::prepared::{self, PrepareError, PreparedStatement};
-use crate::role::{self, RoleFinding};
+use crate::role;
 use crate::session::{ROLLBACK, TransactionIdentity};
 
 pub(crate) struct PostgresServer {

@@ -5,6 +5,7 @@
 //! must be declared: a task that was dropped or cancelled must not look like one that sent its last row.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -434,6 +435,22 @@ impl Databases {
     }
 }
 
+/// A privilege of the login of a database beyond reading and beyond what declared tables need to take rows, or a known bug of
+/// the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleFinding {
+    /// The privilege or the bug.
+    pub problem: String,
+    /// How to remove it.
+    pub remedy: String,
+}
+
+impl fmt::Display for RoleFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.problem, self.remedy)
+    }
+}
+
 /// The kind of a database: the key of the configuration that opens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the keys of the configuration say it")]
@@ -544,6 +561,21 @@ impl BatchSender {
         self.batches.reserve().await.ok()
     }
 
+    /// Sends `batch` when there is capacity. Returns false when the reader is dropped.
+    ///
+    /// # Errors
+    /// `TimedOut` when the reader takes no batch for `stall_timeout`.
+    pub async fn send(&self, batch: RecordBatch, stall_timeout: Duration) -> Result<bool, Error> {
+        match tokio::time::timeout(stall_timeout, self.reserve()).await {
+            Ok(Some(permit)) => {
+                permit.send(Ok(batch));
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(_) => Err(stall_error(stall_timeout)),
+        }
+    }
+
     /// Sends an error when there is capacity; ignored when the reader is dropped.
     pub async fn fail(&self, error: Error) {
         let _ = self.batches.send(Err(error)).await;
@@ -558,6 +590,12 @@ impl BatchSender {
     pub async fn closed(&self) {
         self.batches.closed().await;
     }
+}
+
+fn stall_error(stall_timeout: Duration) -> Error {
+    let seconds = stall_timeout.as_secs_f64();
+    let message = format!("the client read no rows for {seconds} s, so the query was cancelled");
+    Error::new(ErrorKind::TimedOut, message).with_hint("Read the rows faster, or request fewer rows.")
 }
 
 struct BatchReceiver {

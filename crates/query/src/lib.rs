@@ -33,7 +33,8 @@ pub use calendar::{date_from_days, days_from_date, write_date};
 pub use counted_target::CountedTarget;
 pub use database::{
     BatchSender, Catalog, ColumnEntry, Connections, Database, DatabaseKind, Databases, Freshness, Plan, QueryRows,
-    TableEntry, TableStatus, TableStorage, batch_channel, compute_schema_version_tag, mentions_current_time,
+    RoleFinding, TableEntry, TableStatus, TableStorage, batch_channel, compute_schema_version_tag,
+    mentions_current_time,
 };
 pub use declared_type::DeclaredType;
 pub use distinct::check_extract;

@@ -28,7 +28,7 @@ pub trait Connector: Send + Sync + 'static {
     /// Whether `connection` has ended.
     fn is_closed(&self, connection: &Self::Connection) -> bool;
 
-    /// The number of connections that exist, whoever has them.
+    /// The number of connections that exist, also those that calls use.
     fn open_connections(&self) -> usize;
 }
 

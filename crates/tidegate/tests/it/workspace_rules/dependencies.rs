@@ -52,6 +52,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-postgres", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     ("tidegate-postgres-handlers", &["tidegate-core", "tidegate-runtime", "tidegate-postgres", "tidegate-sql"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
+    ("tidegate-mysql", &["tidegate-core", "tidegate-runtime", "tidegate-query", "tidegate-sql"]),
     (
         "tidegate-tools",
         &[
@@ -129,6 +130,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-ingest",
             "tidegate-ingest-formats",
             "tidegate-mqtt",
+            "tidegate-mysql",
             "tidegate-pgsql",
             "tidegate-postgres",
             "tidegate-sqlite",
@@ -143,7 +145,11 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["tokio-postgres"], &["tidegate-postgres", "tidegate-postgres-handlers"]),
     (&["tokio-postgres-*"], &["tidegate-postgres"]),
     (&["deadpool"], &["tidegate-runtime"]),
-    (&["rustls", "rustls-*"], &["tidegate-client", "tidegate-mqtt", "tidegate-postgres", "tidegate-transport"]),
+    (&["mysql_async"], &["tidegate-mysql"]),
+    (
+        &["rustls", "rustls-*"],
+        &["tidegate-client", "tidegate-mqtt", "tidegate-mysql", "tidegate-postgres", "tidegate-transport"],
+    ),
     (&["tokio-rustls"], &["tidegate-mqtt", "tidegate-transport"]),
     (&["x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),

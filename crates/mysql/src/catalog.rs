@@ -1,0 +1,219 @@
+//! The catalog: tables and views that the account may read, their columns, keys and indexes. It is the same for all callers,
+//! so it is loaded once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Column, Error as MySqlError, Params, Row, Value};
+use tidegate_query::{Catalog, ColumnEntry, TableEntry, TableStatus, TableStorage};
+use tidegate_sql::SqlDialect;
+
+use crate::session::{MySqlSession, value_text};
+
+const DIALECT: SqlDialect = SqlDialect::MySql;
+/// The maximum number of tables of a catalog. For more, configure `schemas`.
+const TABLES_MAX: u32 = 20_000;
+/// The maximum number of columns of all tables.
+const COLUMNS_MAX: u32 = 500_000;
+/// The databases of the server itself.
+const SYSTEM_SCHEMAS: &[&str] = &["information_schema", "mysql", "performance_schema", "sys"];
+
+/// What the account may read.
+pub(crate) struct ServerCatalog {
+    pub(crate) catalog: Arc<Catalog>,
+    /// By name as the catalog lists it.
+    tables: BTreeMap<String, TableDetails>,
+    /// The columns of MariaDB whose text is JSON: database, table, column.
+    json_columns: BTreeSet<(String, String, String)>,
+    default_schema: Option<String>,
+}
+
+#[derive(Default)]
+struct TableDetails {
+    columns: Vec<ColumnEntry>,
+    storage: TableStorage,
+}
+
+/// A query of the catalog.
+struct CatalogQuery<'a> {
+    session: &'a mut MySqlSession,
+    schemas: Option<&'a [String]>,
+}
+
+impl CatalogQuery<'_> {
+    /// The rows of `columns` of the table `table` of the catalog, of the databases that are listed. `rest` follows the
+    /// condition on the database, whose column is the first.
+    async fn rows(&mut self, columns: &[&str], table: &str, rest: &str) -> Result<Vec<Row>, MySqlError> {
+        let Some(schema) = columns.first() else { return Ok(Vec::new()) };
+        let (condition, values): (&str, Vec<Value>) = match self.schemas {
+            Some(schemas) => ("IN", schemas.iter().map(Value::from).collect()),
+            None => ("NOT IN", SYSTEM_SCHEMAS.iter().map(|schema| Value::from(*schema)).collect()),
+        };
+        let marks = vec!["?"; values.len()].join(", ");
+        let sql = format!(
+            "SELECT {} FROM information_schema.{table} WHERE {schema} {condition} ({marks}) {rest}",
+            columns.join(", ")
+        );
+        self.session.connection.exec(sql, Params::Positional(values)).await
+    }
+}
+
+impl ServerCatalog {
+    /// Loads the tables of `schemas`, or of all databases that are not of the server itself. Tables of `default_schema` have
+    /// names without it.
+    pub(crate) async fn load(
+        session: &mut MySqlSession,
+        schemas: Option<&[String]>,
+        default_schema: Option<&str>,
+        is_mariadb: bool,
+    ) -> Result<Self, MySqlError> {
+        let mut query = CatalogQuery { session, schemas };
+        let table_name = |row: &Row| {
+            let (schema, table) = (text(row, 0), text(row, 1));
+            let parts = [schema.as_str(), table.as_str()];
+            DIALECT.table_name(if default_schema == Some(&*schema) { &parts[1..] } else { &parts[..] })
+        };
+        let (mut entries, mut tables) = (Vec::new(), BTreeMap::<String, TableDetails>::new());
+        let columns =
+            ["TABLE_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "TABLE_ROWS", "DATA_LENGTH + INDEX_LENGTH", "TABLE_COMMENT"];
+        let rest = format!("AND TABLE_TYPE <> 'SEQUENCE' ORDER BY 1, 2 LIMIT {TABLES_MAX}");
+        for row in query.rows(&columns, "TABLES", &rest).await? {
+            let name = table_name(&row);
+            let storage = TableStorage { bytes: number(&row, 4), indexed_columns: Vec::new() };
+            tables.insert(name.clone(), TableDetails { storage, ..TableDetails::default() });
+            entries.push(table_entry(name, &row));
+        }
+        let references = references(&mut query, &table_name).await?;
+        let json_columns = if is_mariadb { json_columns(&mut query).await? } else { BTreeSet::new() };
+        let columns =
+            ["TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME", "COLUMN_TYPE", "IS_NULLABLE", "COLUMN_KEY", "COLUMN_COMMENT"];
+        let order = format!("ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION LIMIT {COLUMNS_MAX}");
+        for row in query.rows(&columns, "COLUMNS", &order).await? {
+            let (name, column) = (table_name(&row), text(&row, 2));
+            let is_json = json_columns.contains(&(text(&row, 0), text(&row, 1), column.clone()));
+            let target = references.get(&(name.clone(), column));
+            if let Some(table) = tables.get_mut(&name) {
+                table.columns.push(column_entry(&row, target, is_json));
+            }
+        }
+        let columns = ["TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME"];
+        for row in query.rows(&columns, "STATISTICS", "AND SEQ_IN_INDEX = 1 ORDER BY 1, 2, 3").await? {
+            if let Some(table) = tables.get_mut(&table_name(&row)) {
+                let (indexed, column) = (&mut table.storage.indexed_columns, text(&row, 2));
+                if indexed.last() != Some(&column) {
+                    indexed.push(column);
+                }
+            }
+        }
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        let catalog = Arc::new(Catalog::from_tables(entries));
+        Ok(Self { catalog, tables, json_columns, default_schema: default_schema.map(str::to_owned) })
+    }
+
+    /// The columns of `table`, whose name may begin with the database of the connection string.
+    pub(crate) fn columns(&self, table: &str) -> Option<&[ColumnEntry]> {
+        self.details(table).map(|details| details.columns.as_slice())
+    }
+
+    pub(crate) fn storage(&self, table: &str) -> TableStorage {
+        self.details(table).map(|details| details.storage.clone()).unwrap_or_default()
+    }
+
+    fn details(&self, table: &str) -> Option<&TableDetails> {
+        let plain = || {
+            let parts = DIALECT.table_parts(table);
+            let [schema, name] = parts.as_slice() else { return None };
+            let is_default = self.default_schema.as_ref() == Some(schema);
+            is_default.then(|| self.tables.get(&DIALECT.table_name(&[name.as_str()]))).flatten()
+        };
+        self.tables.get(table).or_else(plain)
+    }
+
+    /// Whether the text of the column of a result is JSON.
+    pub(crate) fn is_json(&self, column: &Column) -> bool {
+        if self.json_columns.is_empty() {
+            return false;
+        }
+        let owned = |text: std::borrow::Cow<'_, str>| text.into_owned();
+        let key = (owned(column.schema_str()), owned(column.org_table_str()), owned(column.org_name_str()));
+        self.json_columns.contains(&key)
+    }
+}
+
+/// The columns that refer to others: by table and column, what they refer to.
+async fn references(
+    query: &mut CatalogQuery<'_>,
+    table_name: &(impl Fn(&Row) -> String + Sync),
+) -> Result<BTreeMap<(String, String), String>, MySqlError> {
+    let columns = [
+        "TABLE_SCHEMA",
+        "TABLE_NAME",
+        "COLUMN_NAME",
+        "REFERENCED_TABLE_SCHEMA",
+        "REFERENCED_TABLE_NAME",
+        "REFERENCED_COLUMN_NAME",
+    ];
+    let rows = query.rows(&columns, "KEY_COLUMN_USAGE", "AND REFERENCED_TABLE_NAME IS NOT NULL").await?;
+    let entry = |row: &Row| {
+        let (schema, other_schema) = (text(row, 0), text(row, 3));
+        let prefix = if schema == other_schema { String::new() } else { format!("{other_schema}.") };
+        ((table_name(row), text(row, 2)), format!("{prefix}{}({})", text(row, 4), text(row, 5)))
+    };
+    Ok(rows.iter().map(entry).collect())
+}
+
+/// The columns with a check that their text is JSON, which is all that MariaDB has of the type.
+async fn json_columns(query: &mut CatalogQuery<'_>) -> Result<BTreeSet<(String, String, String)>, MySqlError> {
+    let columns = ["CONSTRAINT_SCHEMA", "TABLE_NAME", "CHECK_CLAUSE"];
+    let rows = query.rows(&columns, "CHECK_CONSTRAINTS", "AND CHECK_CLAUSE LIKE 'json_valid(%'").await?;
+    let entry = |row: &Row| {
+        let clause = text(row, 2);
+        let column = clause.strip_prefix("json_valid(`")?.strip_suffix("`)")?.replace("``", "`");
+        Some((text(row, 0), text(row, 1), column))
+    };
+    Ok(rows.iter().filter_map(entry).collect())
+}
+
+fn table_entry(name: String, row: &Row) -> TableEntry {
+    let is_view = text(row, 2).ends_with("VIEW");
+    let kind = is_view.then(|| "view".to_owned());
+    // In place of a comment, a view has its kind, or why it cannot be read.
+    let comment = Some(text(row, 5)).filter(|comment| !comment.is_empty() && !comment.eq_ignore_ascii_case("view"));
+    TableEntry {
+        name,
+        rows: number(row, 3).filter(|_| !is_view),
+        comment: join_comments([kind, comment]),
+        status: TableStatus::Readable,
+    }
+}
+
+fn column_entry(row: &Row, reference: Option<&String>, is_json: bool) -> ColumnEntry {
+    let key = match text(row, 5).as_str() {
+        "PRI" => Some("primary key".to_owned()),
+        "UNI" => Some("unique".to_owned()),
+        _ => None,
+    };
+    let reference = reference.map(|target| format!("references {target}"));
+    let comment = Some(text(row, 6)).filter(|comment| !comment.is_empty());
+    ColumnEntry {
+        name: text(row, 2),
+        type_name: if is_json { "json".to_owned() } else { text(row, 3) },
+        nullable: text(row, 4) == "YES",
+        comment: join_comments([key, reference, comment]),
+    }
+}
+
+fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The text of a value, empty for NULL.
+fn text(row: &Row, index: usize) -> String {
+    value_text(row, index).unwrap_or_default()
+}
+
+fn number(row: &Row, index: usize) -> Option<u64> {
+    value_text(row, index)?.parse().ok()
+}

@@ -1,0 +1,199 @@
+//! The shared state of the calls of one database: its connections, its options, its catalog and what its account may do.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Column, Error as MySqlError, Params, Row, Statement as PreparedStatement, Value};
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind, nearest_names};
+use tidegate_query::RoleFinding;
+use tidegate_runtime::{CacheAges, LoadingCache};
+use tidegate_sql::Statement;
+
+use crate::catalog::ServerCatalog;
+use crate::error;
+use crate::options::MySqlOptions;
+use crate::pool::{Lease, Pool};
+use crate::role;
+use crate::values::ColumnDecoder;
+
+pub(crate) struct MySqlServer {
+    pub(crate) database: Arc<str>,
+    pub(crate) pool: Pool,
+    pub(crate) options: Arc<MySqlOptions>,
+    /// The database of the connection string.
+    default_schema: Option<String>,
+    catalog: LoadingCache<(), ServerCatalog>,
+    /// The privileges beyond reading.
+    findings: LoadingCache<(), Vec<RoleFinding>>,
+    /// Those that the owner knows.
+    reported_findings: Mutex<Arc<Vec<RoleFinding>>>,
+}
+
+/// The catalog and the rights are read again while they are used. A change takes effect within `expire_after`.
+const CATALOG_AGES: CacheAges = CacheAges {
+    refresh_after: Duration::from_secs(10),
+    expire_after: Duration::from_secs(60),
+    load_timeout: Duration::from_secs(60),
+    keys_max: NonZeroUsize::MIN,
+};
+
+/// The maximum number of columns that an error names.
+const CHOICES_MAX: usize = 60;
+
+impl MySqlServer {
+    pub(crate) fn new(
+        database: Arc<str>,
+        pool: Pool,
+        options: Arc<MySqlOptions>,
+        default_schema: Option<String>,
+    ) -> Self {
+        let (catalog, findings) = (LoadingCache::new(CATALOG_AGES), LoadingCache::new(CATALOG_AGES));
+        Self { database, pool, options, default_schema, catalog, findings, reported_findings: Mutex::default() }
+    }
+
+    /// The tables and their columns.
+    pub(crate) async fn catalog(self: &Arc<Self>) -> Result<Arc<ServerCatalog>, Error> {
+        self.check_account().await?;
+        self.catalog.get(&(), || self.clone().load_catalog()).await
+    }
+
+    async fn load_catalog(self: Arc<Self>) -> Result<ServerCatalog, Error> {
+        let schemas = self.options.schemas.clone().or_else(|| Some(vec![self.default_schema.clone()?]));
+        let mut lease = self.pool.acquire().await?;
+        lease.check().await?;
+        lease.mark_busy();
+        let is_mariadb = lease.session()?.is_mariadb;
+        let loaded =
+            ServerCatalog::load(lease.session()?, schemas.as_deref(), self.default_schema.as_deref(), is_mariadb).await;
+        let loaded = loaded.map_err(|error| self.error(&error))?;
+        lease.mark_idle();
+        Ok(loaded)
+    }
+
+    /// The catalog, if it is known; otherwise it is loaded in the background.
+    fn known_catalog(self: &Arc<Self>) -> Option<Arc<ServerCatalog>> {
+        self.catalog.peek(&(), || self.clone().load_catalog())
+    }
+
+    /// How the values of `columns` are decoded.
+    pub(crate) fn decoders(self: &Arc<Self>, columns: &[Column]) -> Vec<ColumnDecoder> {
+        let catalog = self.known_catalog();
+        let is_json = |column: &Column| catalog.as_ref().is_some_and(|catalog| catalog.is_json(column));
+        columns.iter().map(|column| ColumnDecoder::new(column, is_json(column))).collect()
+    }
+
+    /// A connection, if the account is suitable.
+    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Lease, Error> {
+        self.check_account().await?;
+        self.pool.acquire().await
+    }
+
+    /// With `strict`, an account with further privileges is an error. Otherwise the log has them, and no call waits for
+    /// that.
+    async fn check_account(self: &Arc<Self>) -> Result<(), Error> {
+        if !self.options.strict {
+            if let Some(findings) = self.findings.peek(&(), || self.clone().load_findings()) {
+                self.report_findings(&findings);
+            }
+            return Ok(());
+        }
+        if self.findings().await?.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the database {} is closed: its account can do more than read", self.database);
+        Err(Error::new(ErrorKind::Unavailable, message)
+            .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."))
+    }
+
+    pub(crate) async fn findings(self: &Arc<Self>) -> Result<Arc<Vec<RoleFinding>>, Error> {
+        self.findings.get(&(), || self.clone().load_findings()).await
+    }
+
+    async fn load_findings(self: Arc<Self>) -> Result<Vec<RoleFinding>, Error> {
+        let mut lease = self.pool.acquire().await?;
+        lease.check().await?;
+        lease.mark_busy();
+        let found = role::inspect(&mut lease.session()?.connection).await.map_err(|error| self.error(&error))?;
+        lease.mark_idle();
+        Ok(found)
+    }
+
+    /// Records that the owner knows the findings.
+    pub(crate) fn set_reported(&self, findings: &Arc<Vec<RoleFinding>>) {
+        *self.reported_findings.lock() = findings.clone();
+    }
+
+    fn report_findings(&self, findings: &Arc<Vec<RoleFinding>>) {
+        let mut reported = self.reported_findings.lock();
+        if Arc::ptr_eq(&reported, findings) {
+            return;
+        }
+        for finding in findings.iter().filter(|finding| !reported.contains(finding)) {
+            tracing::warn!(database = %self.database, "{finding}");
+        }
+        *reported = findings.clone();
+    }
+
+    /// Prepares `text` of `statement`. The error names what exists, if a table or a column does not.
+    pub(crate) async fn prepare(
+        self: &Arc<Self>,
+        lease: &mut Lease,
+        text: &str,
+        statement: &Statement,
+    ) -> Result<PreparedStatement, Error> {
+        match lease.prepare(text).await? {
+            Ok(prepared) => Ok(prepared),
+            Err(refusal) => Err(self.error_with_suggestions(&refusal, statement)),
+        }
+    }
+
+    fn error_with_suggestions(self: &Arc<Self>, refusal: &MySqlError, statement: &Statement) -> Error {
+        let error = error::statement_error(refusal, &self.database);
+        let MySqlError::Server(server) = refusal else { return error };
+        if ![error::NO_SUCH_TABLE, error::NO_SUCH_COLUMN].contains(&server.code) {
+            return error;
+        }
+        let (Some(name), Some(catalog)) = (error::quoted_name(server), self.known_catalog()) else { return error };
+        if server.code == error::NO_SUCH_TABLE {
+            return error.with_choices(catalog.catalog.nearest_tables(name));
+        }
+        let tables = statement.tables().iter().filter_map(|table| catalog.columns(table));
+        let names: Vec<String> = tables.flatten().map(|column| column.name.clone()).collect();
+        let mut choices = nearest_names(name, names.iter().map(String::as_str));
+        for name in names {
+            if choices.len() < CHOICES_MAX && !choices.contains(&name) {
+                choices.push(name);
+            }
+        }
+        error.with_choices(choices)
+    }
+
+    /// The plan of the server for a statement, a line for each table.
+    pub(crate) async fn explain(&self, lease: &mut Lease, text: &str, parameters: Vec<Value>) -> Result<String, Error> {
+        lease.mark_busy();
+        let connection = &mut lease.session()?.connection;
+        let rows: Result<Vec<Row>, MySqlError> =
+            connection.exec(format!("EXPLAIN {text}"), Params::Positional(parameters)).await;
+        let rows = rows.map_err(|error| error::statement_error(&error, &self.database))?;
+        lease.mark_idle();
+        Ok(rows.iter().map(explain_line).collect())
+    }
+
+    pub(crate) fn error(&self, error: &MySqlError) -> Error {
+        error::internal_statement_error(error, &self.database)
+    }
+}
+
+/// The values of a line of EXPLAIN with their names, without those that are null.
+fn explain_line(row: &Row) -> String {
+    let values = row.columns_ref().iter().enumerate().filter_map(|(index, column)| {
+        let value = crate::session::value_text(row, index)?;
+        Some(format!("{}: {value}", column.name_str()))
+    });
+    let mut line = values.collect::<Vec<_>>().join(", ");
+    line.push('\n');
+    line
+}
