@@ -8,6 +8,7 @@ use std::time::Duration;
 use mysql_async::{ClientIdentity, OptsBuilder, SslOpts};
 use percent_encoding::percent_decode_str;
 
+const SCHEMES: [&str; 2] = ["mysql://", "mariadb://"];
 const DEFAULT_PORT: u16 = 3306;
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The statements that a connection keeps prepared.
@@ -51,13 +52,27 @@ pub(crate) struct TlsSettings {
     key: Option<PathBuf>,
 }
 
+/// Whether `text` is a connection string in the form of a URI.
+pub fn is_mysql_uri(text: &str) -> bool {
+    SCHEMES.iter().any(|scheme| text.starts_with(scheme))
+}
+
+/// `text`, a URI, without its password; `None` if it has none.
+pub fn without_mysql_password(text: &str) -> Option<String> {
+    let start = text.find("://")? + 3;
+    let end = text[start..].find(['/', '?']).map_or(text.len(), |end| start + end);
+    let host = start + text[start..end].rfind('@')?;
+    let colon = start + text[start..host].find(':')?;
+    Some(format!("{}{}", &text[..colon], &text[host..]))
+}
+
 impl MySqlTarget {
     /// Parses `text`.
     ///
     /// # Errors
     /// If it is no URI of MySQL, or has a parameter that is not known.
     pub fn parse(text: &str) -> Result<Self, MySqlConnectionStringError> {
-        let parts = ["mysql://", "mariadb://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+        let parts = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme));
         let Some(parts) = parts else {
             return Err(error("it begins with mysql:// or mariadb://, such as mysql://USER@HOST:3306/DATABASE"));
         };
@@ -218,6 +233,16 @@ mod tests {
         let (target, options) = parse("mysql://root@/shop?socket=%2Frun%2Fmysqld%2Fmysqld.sock&connectTimeout=3");
         assert_eq!(options.socket(), Some("/run/mysqld/mysqld.sock"));
         assert_eq!(target.connect_timeout, Duration::from_secs(3));
+    }
+
+    #[test]
+    fn the_password_of_a_uri_is_removed() {
+        let without = without_mysql_password;
+        assert_eq!(without("mysql://ann:s%3A@cret@[::1]:33/x?a=b").as_deref(), Some("mysql://ann@[::1]:33/x?a=b"));
+        assert_eq!(without("mariadb://ann:secret@db").as_deref(), Some("mariadb://ann@db"));
+        for text in ["mysql://ann@db:3306/x", "mysql://db:3306/a@b:c", "mysql://localhost"] {
+            assert_eq!(without(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -18,6 +18,6 @@ mod server;
 mod session;
 mod values;
 
-pub use connection_string::{MySqlConnectionStringError, MySqlTarget};
+pub use connection_string::{MySqlConnectionStringError, MySqlTarget, is_mysql_uri, without_mysql_password};
 pub use database::MySqlDatabase;
 pub use options::MySqlOptions;

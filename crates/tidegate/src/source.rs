@@ -279,9 +279,17 @@ mod tests {
             assert_eq!(DatabaseSource::parse(&named).unwrap().name.as_deref(), Some("crm"), "{text}");
         }
         for text in
-            ["mysql://ann:secret@db/shop", "Server=db;Password=secret", "sqlite:///app.db", "a=file:///tmp/a.csv"]
+            ["oracle://ann:secret@db/shop", "Server=db;Password=secret", "sqlite:///app.db", "a=file:///tmp/a.csv"]
         {
             assert!(!DatabaseSource::parse(text).unwrap_err().contains("secret"), "{text}");
+        }
+        for text in ["mysql://ann:secret@db/shop", "mariadb://ann:s%3Acret@db:3307/shop?ssl-mode=REQUIRED"] {
+            let source = parsed(text);
+            assert_eq!(source, DatabaseSource { name: None, location: server(text) }, "{text}");
+            assert_eq!(source.database_name().unwrap(), "shop");
+            let argument = source.without_password().unwrap().absolute_argument();
+            assert!(!argument.contains("cret") && argument.contains("ann@db"), "{argument}");
+            assert_eq!(DatabaseSource::parse(&format!("crm={text}")).unwrap().name.as_deref(), Some("crm"), "{text}");
         }
         for text in ["ann:secret@db:5432/shop", "shop=ann:secret@db/shop", "postgresql//ann:secret@db/shop"] {
             let refusal = DatabaseSource::parse(text).unwrap_err();

@@ -6,6 +6,7 @@ mod flight_sql;
 mod ingest_folder;
 mod journal;
 mod kinds;
+mod mysql;
 mod network;
 mod postgres;
 mod remote;
@@ -39,6 +40,11 @@ pub(crate) use ingest_folder::FolderConfig;
 pub(super) use kinds::{DatabaseConfig, advice};
 pub(crate) use kinds::{ServerKind, server_kind_of, server_kinds};
 pub(super) use remote::client_tls_files;
+
+/// The maximum number of connections to a server.
+const CONNECTIONS_MAX: usize = 1_000;
+/// The messages about a connection and a statement, other than its rows, are smaller.
+const MESSAGE_BYTES_MIN: u64 = 64 << 10;
 
 /// The databases of a configuration that could be opened.
 #[derive(Clone, Default)]

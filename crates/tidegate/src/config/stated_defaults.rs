@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tidegate_audit::AuditOptions;
 use tidegate_auth::{TokenKey, TokenOptions};
+use tidegate_mysql::MySqlOptions;
 use tidegate_postgres::PostgresOptions;
 use tidegate_runtime::CacheHint;
 use tidegate_sql::Transaction;
@@ -78,6 +79,7 @@ fn comments_state_the_other_defaults() {
     });
     let stated: BTreeMap<String, u64> = keys.filter(|(key, _)| !UNREADABLE.contains(&key.as_str())).collect();
     let (audit, postgres, transaction) = (AuditOptions::new(""), PostgresOptions::default(), Transaction::default());
+    let mysql = MySqlOptions::default();
     let tokens = TokenOptions::new(TokenKey::Discovery, "", Vec::new(), Vec::new());
     let flight_sql = tidegate_network::FlightSqlOptions::new(Vec::new());
     let code = [
@@ -86,6 +88,10 @@ fn comments_state_the_other_defaults() {
         ("CallLimitsConfig.stall_timeout", millis(transaction.stall_timeout)),
         ("FlightSqlConfig.timeout", millis(flight_sql.timeout)),
         ("ListCacheConfig.ttl", millis(CacheHint::LISTS.time_to_live)),
+        ("MySqlConfig.connection_timeout", millis(mysql.acquire_timeout)),
+        ("MySqlConfig.connections", mysql.connections_max as u64),
+        ("MySqlConfig.lock_timeout", millis(mysql.lock_timeout)),
+        ("MySqlConfig.max_message_bytes", mysql.message_bytes_max as u64),
         ("NetworkConfig.timeout", millis(flight_sql.timeout)),
         ("PostgresConfig.connection_timeout", millis(postgres.acquire_timeout)),
         ("PostgresConfig.connections", postgres.connections_max as u64),

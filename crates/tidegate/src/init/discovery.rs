@@ -198,6 +198,8 @@ mod tests {
         shop_2: postgres://shop@127.0.0.1:5433/shop (PostgreSQL, service db of docker-compose.yml)
         ");
         assert_eq!(check(&[], &[("PGDATABASE", "orders")]), "orders: postgres:// (PostgreSQL, from PGDATABASE)\n");
-        assert_eq!(check(&[], &[("DATABASE_URL", "mysql://x/y")]), "");
+        let mysql = "y: ${DATABASE_URL} (MySQL, from the environment)\n";
+        assert_eq!(check(&[], &[("DATABASE_URL", "mysql://x/y")]), mysql);
+        assert_eq!(check(&[], &[("DATABASE_URL", "oracle://x/y")]), "");
     }
 }

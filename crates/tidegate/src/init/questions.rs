@@ -183,11 +183,8 @@ pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
 
 fn parse_address(server: &ServerKind, text: &str) -> Result<DataSource, String> {
     if matches!(mask_secrets(text), Cow::Owned(_)) {
-        return Err(
-            "the address contains a password, which would stand in the file. Put the address into the variable \
-                    DATABASE_URL, or the password into .pgpass"
-                .to_owned(),
-        );
+        let advice = server.password_advice;
+        return Err(format!("the address contains a password, which would stand in the file. {advice}"));
     }
     let name = (server.database)(text).map_err(|error| format!("{}: {error}", server.key))?;
     Ok(DataSource::on_server(server, &name, text.to_owned(), ""))

@@ -17,6 +17,7 @@ use super::files::FilesConfig;
 use super::flight_sql::FlightSqlConfig;
 use super::ingest_folder::FolderConfig;
 use super::journal::JournalConfig;
+use super::mysql::MySqlConfig;
 use super::network::NodesConfig;
 use super::postgres::PostgresConfig;
 use super::sqlite::SqliteConfig;
@@ -25,10 +26,11 @@ use super::{ConfiguredDatabase, Opening, OpeningResult, UsedKeys};
 use crate::config::problem::ConfigProblem;
 
 /// The kinds. Of several keys that are present, the first one counts: `ingest` is also a key of other kinds.
-static KINDS: [Kind; 9] = [
+static KINDS: [Kind; 10] = [
     Kind::new::<FilesConfig>("files"),
     Kind::new::<SqliteConfig>("sqlite"),
     Kind::new::<PostgresConfig>("postgres"),
+    Kind::new::<MySqlConfig>("mysql"),
     Kind::new::<FederatedConfig>("federated"),
     Kind::new::<FlightSqlConfig>("flight_sql"),
     Kind::new::<NodesConfig>("network"),
@@ -56,6 +58,8 @@ pub(crate) struct ServerKind {
     pub(crate) variables: &'static [&'static str],
     /// Comments above the address in a new configuration.
     pub(crate) comments: &'static [&'static str],
+    /// What to do with a password instead of writing it into a configuration.
+    pub(crate) password_advice: &'static str,
 }
 
 impl PartialEq for ServerKind {
@@ -226,7 +230,7 @@ mod tests {
         ");
         let kinds = problems("{name: a}, {name: b, files: a, sqlite: b}");
         insta::assert_snapshot!(kinds.join("\n"), @r"
-        databases[0]: needs exactly one of files, sqlite, postgres, federated, flight_sql, network, system, journal, ingest
+        databases[0]: needs exactly one of files, sqlite, postgres, mysql, federated, flight_sql, network, system, journal, ingest
         databases[1].sqlite: is for a database of its own; this one has files
         ");
     }

@@ -14,16 +14,16 @@ use tidegate_postgres::{
 use tidegate_postgres_handlers::{DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
 use tidegate_query::Database;
 
-use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, ServerKind, UsedKeys, key_problem};
+use super::{
+    CONNECTIONS_MAX, ConfiguredDatabase, KindParts, MESSAGE_BYTES_MIN, Opening, OpeningResult, ServerKind, UsedKeys,
+    key_problem,
+};
 use crate::config::ingest::engine_tables;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
 use crate::config::types::{Config, HandlerSchemaConfig, HandlersConfig, RoleChoice, StampsConfig, TenancyConfig};
 
-const CONNECTIONS_MAX: usize = 1_000;
-/// The messages about a connection and a statement, other than its rows, are smaller.
-const MESSAGE_BYTES_MIN: u64 = 64 << 10;
 const POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                                 columns, and role, claims or settings here say who calls";
 
@@ -43,6 +43,7 @@ static SERVER: ServerKind = ServerKind {
         "The password comes from the variable, PGPASSWORD or .pgpass, never from this file.",
         "`tidegate pg role` prints the SQL of a role that can only read.",
     ],
+    password_advice: "Put the address into the variable DATABASE_URL, or the password into .pgpass",
 };
 
 fn parse_target(text: &str) -> Result<ConnectTarget, String> {

@@ -295,7 +295,7 @@ fn reports_invalid_federated_entries() {
     tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of another kind than federated; sales is
     tidegate.yaml:3:33: databases[1].federated[1]: b is no database of another kind than federated
     tidegate.yaml:4:15: databases[2].federated: is for a database of its own; this one has files
-    tidegate.yaml:5:35: databases[3].strict: is for a database with postgres; this one has federated
-    tidegate.yaml:5:49: databases[3].connections: is for a database with sqlite or postgres; this one has federated
+    tidegate.yaml:5:35: databases[3].strict: is for a database with postgres or mysql; this one has federated
+    tidegate.yaml:5:49: databases[3].connections: is for a database with sqlite, postgres or mysql; this one has federated
     ");
 }

@@ -230,7 +230,7 @@ fn reports_invalid_postgres_entries() {
     assert_snapshot!(wrong.usage_error(&["config", "check"]), @r#"
     error: the configuration cannot be used
     tidegate.yaml:2:15: databases[0].postgres: the connection string has an unknown keyword "sslmod"; did you mean sslmode?
-    tidegate.yaml:3:25: databases[1].strict: is for a database with postgres; this one has files
+    tidegate.yaml:3:25: databases[1].strict: is for a database with postgres or mysql; this one has files
     tidegate.yaml:4:34: databases[2].role: a claim needs allow: the roles that it may name
     tidegate.yaml:5:34: databases[3].settings: role is no setting of one's own; it needs a prefix and a dot, as app.tenant
     tidegate.yaml:6:15: databases[4].postgres: is for a database of its own; this one has sqlite

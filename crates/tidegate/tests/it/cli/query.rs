@@ -123,7 +123,11 @@ fn connection_strings_are_recognized_and_no_message_has_a_password() {
         ),
         ("postgres://ann:s3cret@db/shop?currentSchema=sales", "write options=-csearch_path%3DNAME"),
         ("postgres:/ann:s3cret@db/shop", "does not begin with postgresql:// or postgres://"),
-        ("mysql://ann:s3cret@db/shop", "write a path, or postgres://USER@HOST:PORT/DATABASE"),
+        ("mysql://ann:s3cret@127.0.0.1:1/shop", "database shop cannot be reached"),
+        (
+            "oracle://ann:s3cret@db/shop",
+            "write a path, or postgres://USER@HOST:PORT/DATABASE or mysql://USER@HOST:PORT/DATABASE",
+        ),
         ("Server=db;Database=shop;User Id=ann;Password=s3cret", "connection string of another driver"),
         ("ann:s3cret@127.0.0.1:1/shop", "a connection string begins with postgresql://"),
         ("shop=postgresql//ann:s3cret@127.0.0.1:1/shop", "a connection string begins with postgresql://"),

@@ -335,7 +335,7 @@ fn configuration_is_checked() {
     tidegate.yaml:3:5: databases[1]: is a second database of system tables, and one is enough
     tidegate.yaml:4:19: databases[2].system: is for a database of its own; this one has files
     tidegate.yaml:5:5: databases[3]: is a second database of system tables, and one is enough
-    tidegate.yaml:5:30: databases[3].cache: is for a database with sqlite or postgres; this one has system
+    tidegate.yaml:5:30: databases[3].cache: is for a database with sqlite, postgres or mysql; this one has system
     "#);
     configured.write("databases: [{name: system, system: {tables: [memory, load]}}]");
     let ran = configured.run(&["call", "list_tables", "extract=name", "format=csv"]);

@@ -1,0 +1,119 @@
+//! Servers of MySQL and MariaDB.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidegate_mysql::{MySqlDatabase, MySqlOptions, MySqlTarget, is_mysql_uri, without_mysql_password};
+
+use super::{
+    CONNECTIONS_MAX, ConfiguredDatabase, KindParts, MESSAGE_BYTES_MIN, Opening, OpeningResult, ServerKind, UsedKeys,
+    key_problem,
+};
+use crate::config::problems::Problems;
+use crate::config::quantities::{SecretText, Size, Time};
+
+/// Name of a database whose address names none.
+const DEFAULT_NAME: &str = "mysql";
+const POLICIES_MESSAGE: &str =
+    "is for files and SQLite; in MySQL, views for single accounts hide rows, and GRANT hides columns";
+const INGEST_MESSAGE: &str = "is not for MySQL yet; it names tables of postgres, sqlite or network";
+
+static SERVER: ServerKind = ServerKind {
+    key: "mysql",
+    title: "MySQL",
+    form: "mysql://USER@HOST:PORT/DATABASE",
+    is_address: is_mysql_uri,
+    without_password: |text| Ok(without_mysql_password(text)),
+    database: |text| Ok(parse_target(text)?.database().unwrap_or(DEFAULT_NAME).to_owned()),
+    open: |name, text| {
+        let opened = MySqlDatabase::open(name, &parse_target(text)?, MySqlOptions::default());
+        Ok(Arc::new(opened.map_err(|error| error.to_string())?))
+    },
+    variables: &["DATABASE_URL", "MYSQL_URL", "MARIADB_URL"],
+    comments: &[
+        "The password comes from the variable, never from this file.",
+        "The account needs SELECT only: GRANT SELECT ON shop.* TO reader.",
+    ],
+    password_advice: "Put the address into the variable DATABASE_URL",
+};
+
+fn parse_target(text: &str) -> Result<MySqlTarget, String> {
+    MySqlTarget::parse(text).map_err(|error| error.to_string())
+}
+
+/// A database of MySQL or MariaDB.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct MySqlConfig {
+    /// Connection string: mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl-mode=VERIFY_IDENTITY.
+    mysql: SecretText,
+    /// Visible databases of the server. Default: that of the connection string; without one, all that the account may
+    /// use.
+    schemas: Option<Vec<String>>,
+    /// Refuses the database if the account can do more than read. Otherwise this is a warning. Default: false.
+    #[serde(default)]
+    strict: bool,
+    /// Whether /ready fails without this database. Default: true.
+    required: Option<bool>,
+    /// Maximum size of a row or message, at least 64KiB. A larger one ends its call with an error. Default: 64MiB.
+    max_message_bytes: Option<Size>,
+    /// Maximum number of connections. Default: 10.
+    connections: Option<usize>,
+    /// Maximum wait for a connection. Default: 10s.
+    connection_timeout: Option<Time>,
+    /// Maximum wait for a lock. Default: 5s.
+    lock_timeout: Option<Time>,
+    /// Maximum time of a statement on the server, with the time in which its rows are read. Default: that of the server.
+    timeout: Option<Time>,
+    /// How long an answer is reused for the same caller. Default: never.
+    cache: Option<Time>,
+}
+
+impl ConfiguredDatabase for MySqlConfig {
+    fn advice(key: &str) -> Option<&'static str> {
+        match key {
+            "policies" => Some(POLICIES_MESSAGE),
+            "ingest" => Some(INGEST_MESSAGE),
+            _ => None,
+        }
+    }
+
+    fn server() -> Option<&'static ServerKind> {
+        Some(&SERVER)
+    }
+
+    fn used_keys(&self) -> UsedKeys<'_> {
+        UsedKeys { required: self.required, strict: self.strict, ..UsedKeys::default() }
+    }
+
+    fn open(&self, name: &str, path: &str, _: &mut Opening<'_>) -> OpeningResult {
+        let problems = Problems::at_path(path);
+        let target = parse_target(self.mysql.0.expose()).map_err(|message| problems.add("mysql", message)).ok();
+        if self.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
+            problems.add("connections", format!("must be 1 to {CONNECTIONS_MAX}"));
+        }
+        if self.max_message_bytes.is_some_and(|size| size.0 < MESSAGE_BYTES_MIN) {
+            problems.add("max_message_bytes", "must be at least 64KiB");
+        }
+        let (Some(target), true) = (target, problems.is_empty()) else { return Err(problems.into_vec()) };
+        let opened = MySqlDatabase::open(name, &target, self.to_options());
+        let database = opened.map_err(|error| key_problem(path, "mysql", error))?;
+        Ok((Arc::new(database), KindParts::default()))
+    }
+}
+
+impl MySqlConfig {
+    fn to_options(&self) -> MySqlOptions {
+        let default = MySqlOptions::default();
+        MySqlOptions {
+            schemas: self.schemas.clone(),
+            strict: self.strict,
+            message_bytes_max: self.max_message_bytes.map_or(default.message_bytes_max, |size| size.0 as usize),
+            connections_max: self.connections.unwrap_or(default.connections_max),
+            acquire_timeout: self.connection_timeout.map_or(default.acquire_timeout, |time| time.0),
+            lock_timeout: self.lock_timeout.map_or(default.lock_timeout, |time| time.0),
+            statement_timeout: self.timeout.map(|time| time.0),
+            cached_answer_max_age: self.cache.map(|time| time.0),
+        }
+    }
+}
