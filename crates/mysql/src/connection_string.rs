@@ -1,4 +1,5 @@
-//! Connection strings: `mysql://user:password@host:3306/database?ssl-mode=VERIFY_IDENTITY`, also with `mariadb://`.
+//! Connection strings: `mysql://user:password@host:3306/database?ssl-mode=VERIFY_IDENTITY`, also with `mariadb://`; and
+//! keywords: `host=db user=reader password='p@ss' database=shop`.
 //!
 //! [MySQL, Connecting Using URI-Like Strings](https://dev.mysql.com/doc/refman/8.4/en/connecting-using-uri-or-key-value-pairs.html)
 
@@ -67,39 +68,69 @@ pub fn without_mysql_password(text: &str) -> Option<String> {
 }
 
 impl MySqlTarget {
-    /// Parses `text`.
+    /// Parses `text`, a URI or keywords.
     ///
     /// # Errors
-    /// If it is no URI of MySQL, or has a parameter that is not known.
+    /// If it is neither, or has a parameter that is not known.
     pub fn parse(text: &str) -> Result<Self, MySqlConnectionStringError> {
         let parts = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme));
-        let Some(parts) = parts else {
-            return Err(error("it begins with mysql:// or mariadb://, such as mysql://USER@HOST:3306/DATABASE"));
+        let target = match parts {
+            Some(parts) => Self::parse_uri(parts)?,
+            None if text.split_once('=').is_none_or(|(name, _)| name.contains("://")) => {
+                return Err(error("it begins with mysql:// or mariadb://, such as mysql://USER@HOST:3306/DATABASE"));
+            }
+            None => Self::parse_keywords(text)?,
         };
-        let (location, parameters) = parts.split_once('?').unwrap_or((parts, ""));
-        let (authority, database) = location.split_once('/').unwrap_or((location, ""));
-        let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-        let (user, password) = login.split_once(':').map_or((login, None), |(user, password)| (user, Some(password)));
-        let (host, port) = split_port(host)?;
+        if target.tls.certificate.is_some() != target.tls.key.is_some() {
+            return Err(error("ssl-cert and ssl-key belong together"));
+        }
+        Ok(target)
+    }
+
+    fn new(host: &str, port: u16, user: Option<String>, password: Option<String>, database: Option<String>) -> Self {
         let host = if host.is_empty() { "localhost" } else { host };
-        let database = Some(decode(database)?).filter(|database| !database.is_empty());
+        let database = database.filter(|database| !database.is_empty());
         let options = OptsBuilder::default()
             .ip_or_hostname(host)
             .tcp_port(port)
-            .user(Some(decode(user)?).filter(|user| !user.is_empty()))
-            .pass(password.map(decode).transpose()?)
+            .user(user.filter(|user| !user.is_empty()))
+            .pass(password)
             .db_name(database.clone())
             .prefer_socket(false)
             .stmt_cache_size(STATEMENTS_MAX);
         let tls = TlsSettings { mode: TlsMode::Preferred, authorities: None, certificate: None, key: None };
         let address = format!("{host}:{port}");
-        let mut target = Self { options, tls, connect_timeout: DEFAULT_CONNECT_TIMEOUT, address, database };
+        Self { options, tls, connect_timeout: DEFAULT_CONNECT_TIMEOUT, address, database }
+    }
+
+    fn parse_uri(parts: &str) -> Result<Self, MySqlConnectionStringError> {
+        let (location, parameters) = parts.split_once('?').unwrap_or((parts, ""));
+        let (authority, database) = location.split_once('/').unwrap_or((location, ""));
+        let (login, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = login.split_once(':').map_or((login, None), |(user, password)| (user, Some(password)));
+        let (host, port) = split_port(host)?;
+        let password = password.map(decode).transpose()?;
+        let mut target = Self::new(host, port, Some(decode(user)?), password, Some(decode(database)?));
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             target.set_parameter(name, decode(value)?)?;
         }
-        if target.tls.certificate.is_some() != target.tls.key.is_some() {
-            return Err(error("ssl-cert and ssl-key belong together"));
+        Ok(target)
+    }
+
+    /// In keywords, the values of variables need no percent encoding.
+    fn parse_keywords(text: &str) -> Result<Self, MySqlConnectionStringError> {
+        let mut pairs = read_keywords(text)?;
+        let mut take = |keyword: &str| {
+            let index = pairs.iter().position(|(name, _)| name == keyword)?;
+            Some(pairs.remove(index).1)
+        };
+        let host = take("host").unwrap_or_default();
+        let port = take("port").map_or(Ok(DEFAULT_PORT), |port| parse_port(&port))?;
+        let (user, password, database) = (take("user"), take("password"), take("database"));
+        let mut target = Self::new(&host, port, user, password, database);
+        for (name, value) in pairs {
+            target.set_parameter(&name, value)?;
         }
         Ok(target)
     }
@@ -130,7 +161,7 @@ impl MySqlTarget {
             "charset" if ["utf8mb4", "utf8"].contains(&value.to_ascii_lowercase().as_str()) => {}
             _ => {
                 let known = "ssl-mode, ssl-ca, ssl-cert, ssl-key, socket and connect-timeout";
-                return Err(error(format!("the parameter {name}={value} is not known; known are {known}")));
+                return Err(error(format!("the parameter {name} is not known; known are {known}")));
             }
         }
         Ok(())
@@ -156,12 +187,13 @@ impl TlsSettings {
     }
 }
 
+/// Also the names that PostgreSQL has for the same, which configurations of other programs use for all servers.
 fn tls_mode(value: &str) -> Result<TlsMode, MySqlConnectionStringError> {
     Ok(match value.to_ascii_uppercase().replace('-', "_").as_str() {
-        "DISABLED" => TlsMode::Disabled,
-        "PREFERRED" => TlsMode::Preferred,
-        "REQUIRED" => TlsMode::Required,
-        "VERIFY_IDENTITY" => TlsMode::VerifyIdentity,
+        "DISABLED" | "DISABLE" => TlsMode::Disabled,
+        "PREFERRED" | "PREFER" => TlsMode::Preferred,
+        "REQUIRED" | "REQUIRE" => TlsMode::Required,
+        "VERIFY_IDENTITY" | "VERIFY_FULL" => TlsMode::VerifyIdentity,
         "VERIFY_CA" => {
             return Err(error("ssl-mode VERIFY_CA is not supported; VERIFY_IDENTITY checks the name of the host too"));
         }
@@ -180,11 +212,47 @@ fn split_port(host: &str) -> Result<(&str, u16), MySqlConnectionStringError> {
     };
     match port {
         None | Some("") => Ok((host, DEFAULT_PORT)),
-        Some(port) => {
-            let number = port.parse::<u16>().ok().filter(|number| *number > 0);
-            number.map(|number| (host, number)).ok_or_else(|| error(format!("{port} is no port")))
-        }
+        Some(port) => Ok((host, parse_port(port)?)),
     }
+}
+
+fn parse_port(text: &str) -> Result<u16, MySqlConnectionStringError> {
+    let port = text.parse::<u16>().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| error(format!("{text} is no port")))
+}
+
+/// The pairs of `name=value name='a value'`, where `\\` takes the next character as it is.
+fn read_keywords(text: &str) -> Result<Vec<(String, String)>, MySqlConnectionStringError> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (name, behind) = rest.split_once('=').ok_or_else(|| error("write keywords as host=HOST user=USER"))?;
+        let behind = behind.trim_start();
+        let is_quoted = behind.starts_with('\'');
+        let (mut value, mut end, mut escaped) = (String::new(), None, false);
+        for (at, character) in behind.char_indices().skip(usize::from(is_quoted)) {
+            if escaped {
+                value.push(character);
+                escaped = false;
+            } else if character == '\\' {
+                escaped = true;
+            } else if is_quoted && character == '\'' {
+                end = Some(at + 1);
+                break;
+            } else if !is_quoted && character.is_whitespace() {
+                end = Some(at);
+                break;
+            } else {
+                value.push(character);
+            }
+        }
+        if is_quoted && end.is_none() {
+            return Err(error("a quotation mark is not closed"));
+        }
+        pairs.push((name.trim().to_owned(), value));
+        rest = behind[end.unwrap_or(behind.len())..].trim_start();
+    }
+    Ok(pairs)
 }
 
 fn decode(text: &str) -> Result<String, MySqlConnectionStringError> {
@@ -246,11 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn keywords_need_no_percent_encoding() {
+        let (target, options) =
+            parse(r"host=db.example port=3307 user=ann password='p@ss %\'\\ /' database=shop sslmode=verify-full");
+        assert_eq!((options.user(), options.pass()), (Some("ann"), Some(r"p@ss %'\ /")));
+        assert_eq!((options.ip_or_hostname(), options.tcp_port()), ("db.example", 3307));
+        assert_eq!((target.database(), target.tls.mode), (Some("shop"), TlsMode::VerifyIdentity));
+        let (target, options) = parse("user=ann password=''");
+        assert_eq!((target.address.as_str(), options.pass()), ("localhost:3306", Some("")));
+    }
+
+    #[test]
     fn other_strings_are_refused_with_what_is_right() {
         assert!(refusal("postgres://a@b/c").contains("mysql://USER@HOST"));
         assert!(refusal("mysql://a@b:x/c").contains("x is no port"));
         assert!(refusal("mysql://a@b/c?tls=true").contains("known are ssl-mode"));
         assert!(refusal("mysql://a@b/c?ssl-mode=VERIFY_CA").contains("VERIFY_IDENTITY"));
         assert!(refusal("mysql://a@b/c?ssl-cert=x").contains("belong together"));
+        assert!(refusal("reader@localhost").contains("mysql://USER@HOST"));
+        assert!(refusal("host=a password='b").contains("not closed"));
+        assert!(refusal("host=a colour=blue").contains("colour is not known"));
     }
 }

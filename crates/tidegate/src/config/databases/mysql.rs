@@ -45,7 +45,7 @@ fn parse_target(text: &str) -> Result<MySqlTarget, String> {
 /// A database of MySQL or MariaDB.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct MySqlConfig {
-    /// Connection string: mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl-mode=VERIFY_IDENTITY.
+    /// Connection string: keywords or a URI, mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl-mode=VERIFY_IDENTITY.
     mysql: SecretText,
     /// Visible databases of the server. Default: that of the connection string; without one, all that the account may
     /// use.

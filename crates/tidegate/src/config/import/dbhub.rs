@@ -10,6 +10,23 @@ use super::draft::ConfigDraft;
 use super::sql_tool::SqlTool;
 use super::toolbox::{database, keyword_pairs};
 
+/// The keywords of connection strings that servers have names of their own for.
+struct Keywords {
+    database: &'static str,
+    /// What may complete a DSN, behind the fields that it stands for.
+    further: [(&'static str, &'static str); 3],
+}
+
+const POSTGRES_KEYWORDS: Keywords = Keywords {
+    database: "dbname",
+    further: [("sslmode", "sslmode"), ("sslrootcert", "sslrootcert"), ("connection_timeout", "connect_timeout")],
+};
+
+const MYSQL_KEYWORDS: Keywords = Keywords {
+    database: "database",
+    further: [("sslmode", "sslmode"), ("sslrootcert", "ssl-ca"), ("connection_timeout", "connect-timeout")],
+};
+
 /// What a source has become.
 struct Source<'a> {
     dialect: SqlDialect,
@@ -78,11 +95,16 @@ fn convert_source(id: &str, node: &YamlNode, draft: &mut ConfigDraft) -> Result<
         "postgres" | "postgresql" => {
             known.extend(["host", "port", "database", "user", "password", "sslmode", "sslrootcert"]);
             known.extend(["connection_timeout", "search_path"]);
-            (SqlDialect::Postgres, database(id, "postgres", &connection_string(&dsn, node)))
+            (SqlDialect::Postgres, database(id, "postgres", &connection_string(&dsn, node, &POSTGRES_KEYWORDS)))
+        }
+        "mysql" | "mariadb" => {
+            known.extend(["host", "port", "database", "user", "password", "sslmode", "sslrootcert"]);
+            known.push("connection_timeout");
+            (SqlDialect::MySql, database(id, "mysql", &connection_string(&dsn, node, &MYSQL_KEYWORDS)))
         }
         other => return Err(format!("there is no database of the type {other}")),
     };
-    if let Some(path) = node.text_of("search_path") {
+    if let Some(path) = node.text_of("search_path").filter(|_| known.contains(&"search_path")) {
         let schemas: Vec<&str> = path.split(',').map(str::trim).filter(|schema| !schema.is_empty()).collect();
         entry.insert("schemas".to_owned(), json!(schemas));
         draft.note_to_check(
@@ -120,12 +142,11 @@ fn sqlite_file(dsn: &str, node: &YamlNode) -> Result<String, String> {
 }
 
 /// The DSN, with the fields that complete it; or keywords.
-fn connection_string(dsn: &str, node: &YamlNode) -> String {
-    let further = [("sslmode", "sslmode"), ("sslrootcert", "sslrootcert"), ("connection_timeout", "connect_timeout")];
+fn connection_string(dsn: &str, node: &YamlNode, keywords: &Keywords) -> String {
     if dsn.is_empty() {
-        return keyword_pairs(node, &further).join(" ");
+        return keyword_pairs(node, keywords.database, &keywords.further).join(" ");
     }
-    let further = further.iter().filter_map(|(member, keyword)| Some((*keyword, node.text_of(member)?)));
+    let further = keywords.further.iter().filter_map(|(member, keyword)| Some((*keyword, node.text_of(member)?)));
     let mut target = dsn.to_owned();
     for (name, value) in further.filter(|(name, _)| !dsn.contains(&format!("{name}="))) {
         let separator = if target.contains('?') { '&' } else { '?' };

@@ -29,6 +29,9 @@ const CONNECTION_KEYWORDS: [&str; 12] = [
     "load_balance_hosts",
 ];
 
+/// Parameters of the driver of Go whose effect does not need to be set here.
+const MYSQL_DEFAULTS: [&str; 4] = ["parseTime", "charset", "collation", "loc"];
+
 /// An entry in either layout.
 pub(super) struct Entry<'a> {
     /// `source`, `tool`, `toolset`, …
@@ -117,6 +120,19 @@ fn convert_source<'a>(entry: &Entry<'a>, draft: &mut ConfigDraft) -> Source<'a> 
             draft.add_database(database(&entry.name, "postgres", &target));
             Source::Database(SqlDialect::Postgres)
         }
+        "mysql" => {
+            entry.report_unknown_keys(
+                &["host", "port", "user", "password", "database", "queryParams", "queryTimeout"],
+                draft,
+            );
+            let target = mysql_connection_string(entry, draft);
+            let mut database = database(&entry.name, "mysql", &target);
+            if let Some(timeout) = entry.node.text_of("queryTimeout") {
+                database.insert("timeout".to_owned(), timeout.into());
+            }
+            draft.add_database(database);
+            Source::Database(SqlDialect::MySql)
+        }
         "sqlite" => match entry.node.text_of("database") {
             Some(file) if !file.contains(":memory:") => {
                 entry.report_unknown_keys(&["database"], draft);
@@ -146,7 +162,7 @@ pub(super) fn database(name: &str, kind: &str, target: &str) -> Map<String, Valu
 
 /// Keywords, because the values of variables would need percent encoding in a URI.
 fn connection_string(entry: &Entry<'_>, draft: &mut ConfigDraft) -> String {
-    let mut pairs = keyword_pairs(entry.node, &[("connectTimeout", "connect_timeout")]);
+    let mut pairs = keyword_pairs(entry.node, "dbname", &[("connectTimeout", "connect_timeout")]);
     for (name, position, value) in entry.node.get("queryParams").map(YamlNode::members).unwrap_or_default() {
         match value.text() {
             Some(value) if CONNECTION_KEYWORDS.contains(&name.as_str()) => pairs.push(keyword_value(name, &value)),
@@ -156,10 +172,30 @@ fn connection_string(entry: &Entry<'_>, draft: &mut ConfigDraft) -> String {
     pairs.join(" ")
 }
 
-/// The pairs of the members of a server, and of `further` ones with their keywords.
-pub(super) fn keyword_pairs(node: &YamlNode, further: &[(&str, &str)]) -> Vec<String> {
+fn mysql_connection_string(entry: &Entry<'_>, draft: &mut ConfigDraft) -> String {
+    let mut pairs = keyword_pairs(entry.node, "database", &[]);
+    for (name, position, value) in entry.node.get("queryParams").map(YamlNode::members).unwrap_or_default() {
+        let mode = match (name.as_str(), value.text().as_deref()) {
+            ("tls", Some("true")) => Some("VERIFY_IDENTITY"),
+            ("tls", Some("skip-verify")) => Some("REQUIRED"),
+            ("tls", Some("preferred")) => Some("PREFERRED"),
+            ("tls", Some("false")) => Some("DISABLED"),
+            _ => None,
+        };
+        match mode {
+            Some(mode) => pairs.push(keyword_value("ssl-mode", mode)),
+            None if MYSQL_DEFAULTS.contains(&name.as_str()) => {}
+            None => draft.leave_out(position.line, &entry.subject(), format!("queryParams.{name} has no equivalent")),
+        }
+    }
+    pairs.join(" ")
+}
+
+/// The pairs of the members of a server, whose keyword for a database is `database`, and of `further` ones with their
+/// keywords.
+pub(super) fn keyword_pairs(node: &YamlNode, database: &str, further: &[(&str, &str)]) -> Vec<String> {
     let members =
-        [("host", "host"), ("port", "port"), ("database", "dbname"), ("user", "user"), ("password", "password")];
+        [("host", "host"), ("port", "port"), ("database", database), ("user", "user"), ("password", "password")];
     let pair = |(member, keyword): &(&str, &str)| Some(keyword_value(keyword, &node.text_of(member)?));
     members.iter().chain(further).filter_map(pair).collect()
 }
