@@ -46,6 +46,7 @@ mod metric_samples;
 mod metric_sources;
 mod moving_pages;
 mod mqtt;
+mod mysql;
 mod network_tutorial;
 mod networks;
 mod operation;

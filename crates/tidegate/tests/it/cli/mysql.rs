@@ -1,0 +1,124 @@
+//! MySQL and MariaDB from the command line and through a configuration, with a real server.
+
+use std::process::Command;
+
+use insta::assert_snapshot;
+
+use super::{ConfiguredFolder, run};
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!("{name} is not set; run the tests as scripts/mariadb run -- cargo nextest run -p tidegate")
+    })
+}
+
+/// Runs `sql` as root.
+fn run_as_root(sql: &str) {
+    let uri = variable("TIDEGATE_TEST_MARIADB");
+    let socket = uri.split_once("socket=").unwrap().1;
+    let ran = Command::new("mariadb")
+        .args(["--no-defaults", "--user=root", &format!("--socket={socket}"), "--execute", sql])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A shop in a database of its own, and the connection string of an account that may read it.
+fn shop(name: &str) -> String {
+    let name = format!("{name}_{}", std::process::id());
+    run_as_root(&format!(
+        "CREATE DATABASE {name} CHARACTER SET utf8mb4; USE {name};
+         CREATE TABLE stock (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL COMMENT 'as printed', price DECIMAL(10,2));
+         INSERT INTO stock VALUES (1, 'Ann', 1.25), (2, 'Ben', 2.5), (3, 'Zoe', 3.75), (4, 'Ann', NULL);
+         CREATE USER {name}@'127.0.0.1' IDENTIFIED BY 'p@ss/word'; GRANT SELECT ON {name}.* TO {name}@'127.0.0.1'"
+    ));
+    let address = variable("TIDEGATE_TEST_MARIADB_TCP");
+    format!("mysql://{name}:p%40ss%2Fword@{address}/{name}")
+}
+
+fn configured(databases: &str) -> ConfiguredFolder {
+    ConfiguredFolder::new(&format!(
+        "databases:
+{databases}
+tools:
+  - name: stock_of
+    description: What has a name.
+    database: shop
+    sql: SELECT id, price FROM stock WHERE name = :name ORDER BY id
+    input: {{name: {{type: string}}}}
+"
+    ))
+}
+
+fn call(configured: &ConfiguredFolder, arguments: &[&str]) -> String {
+    let ran = configured.run(&[&["call"], arguments].concat());
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+#[test]
+fn a_uri_on_the_command_line_is_a_database() {
+    let target = shop("direct");
+    let ran = run(&["query", "SELECT name, sum(price) AS price FROM stock GROUP BY name ORDER BY name", &target]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in ["Ann", "1.25", "Zoe", "3.75"] {
+        assert!(ran.stdout.contains(part), "{ran:?}");
+    }
+    let wrong = run(&["query", "SELECT 1", &target.replace("word", "wrong")]);
+    assert!(wrong.code != Some(0) && wrong.stderr.contains("Access denied"), "{wrong:?}");
+    assert!(!wrong.stderr.contains("p%40ss") && !wrong.stderr.contains("p@ss"), "{wrong:?}");
+}
+
+#[test]
+fn tools_read_a_configured_database() {
+    let configured = configured(&format!("  - {{name: shop, mysql: '{}', strict: true}}", shop("declared")));
+    let checked = configured.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert_snapshot!(call(&configured, &["stock_of", "name=Ann"]), @r#"[{"id":1,"price":1.25},{"id":4,"price":null}]"#);
+    assert_snapshot!(
+        call(&configured, &["query", "table=stock", r#"select=[{"function":"count","as":"n"}]"#, r#"where={"column":"price","op":">","value":2}"#]),
+        @r#"[{"n":2}]"#
+    );
+    assert_snapshot!(call(&configured, &["get_schema", "table=stock", "format=csv"]), @r#"
+    name,type,nullable,comment
+    id,int(11),false,primary key
+    name,varchar(20),false,as printed
+    price,"decimal(10,2)",true,
+    "#);
+    for (sql, reason) in [
+        ("SELECT LOAD_FILE('/etc/passwd')", "load_file is refused"),
+        ("SELECT /*!50000 SLEEP(1) */ 1", "comment"),
+        ("DELETE FROM stock", "only reading"),
+        ("SELECT nam FROM stock", "name"),
+    ] {
+        let refused = call(&configured, &["sql", &format!("sql={sql}")]);
+        assert!(refused.starts_with("error: ") && refused.to_lowercase().contains(reason), "{sql}: {refused}");
+    }
+}
+
+#[test]
+fn an_account_with_further_privileges_is_reported() {
+    let target = shop("privileged");
+    let name = target.rsplit_once('/').unwrap().1.to_owned();
+    run_as_root(&format!("GRANT INSERT ON {name}.* TO {name}@'127.0.0.1'"));
+    let lenient = configured(&format!("  - {{name: shop, mysql: '{target}'}}")).run(&["config", "check"]);
+    assert_eq!(lenient.code, Some(0), "{lenient:?}");
+    assert!(lenient.stderr.contains(&format!("may do more than read on `{name}`.*: INSERT")), "{lenient:?}");
+    let strict = configured(&format!("  - {{name: shop, mysql: '{target}', strict: true}}")).run(&["config", "check"]);
+    assert!(strict.code != Some(0) && strict.stderr.contains("databases[0].strict: "), "{strict:?}");
+}
+
+#[test]
+fn files_are_joined() {
+    let databases = format!(
+        "  - {{name: all, federated: [sales, shop]}}\n  - {{name: sales, files: shop}}\n  - {{name: shop, mysql: '{}'}}",
+        shop("joined")
+    );
+    let configured = configured(&databases);
+    let join = "sql=SELECT s.name, o.amount, s.price FROM sales.orders o JOIN shop.stock s ON s.id = o.id \
+                WHERE s.price > 2 ORDER BY s.id";
+    assert_snapshot!(call(&configured, &["sql", "database=all", join, "format=csv"]), @r"
+    name,amount,price
+    Ben,7.0,2.50
+    Zoe,,3.75
+    ");
+}
