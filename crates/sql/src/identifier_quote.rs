@@ -1,6 +1,6 @@
 //! Statements for servers that read quotation marks or placeholders differently.
 
-use sqlparser::tokenizer::{Token, Word};
+use sqlparser::tokenizer::{Token, Whitespace, Word};
 use tidegate_core::{Error, ErrorKind};
 
 use crate::canonical_tokens::pair_with_sources;
@@ -31,6 +31,9 @@ impl Statement {
     /// The text with `?` for each placeholder, and the number of each, for a server whose placeholders have no numbers:
     /// 1 is the first parameter.
     ///
+    /// The text has no comments but hints, and spaces after minus signs and slashes: a driver that looks for `:name` outside
+    /// of text literals reads no character after them, and would replace names within a literal that begins there.
+    ///
     /// # Errors
     /// `InvalidArguments` when the text of a statement that was not parsed cannot be read.
     pub fn text_with_plain_placeholders(&self) -> Result<(String, Vec<usize>), Error> {
@@ -42,6 +45,14 @@ impl Statement {
                     let number = name.trim_start_matches(['$', '?']).parse::<usize>();
                     numbers.push(number.unwrap_or(numbers.len() + 1));
                     text.push('?');
+                }
+                Token::Whitespace(Whitespace::SingleLineComment { .. }) => text.push('\n'),
+                Token::Whitespace(Whitespace::MultiLineComment(comment)) if !is_read_by_mysql(&comment) => {
+                    text.push(' ');
+                }
+                Token::Minus | Token::Div | Token::Whitespace(Whitespace::MultiLineComment(_)) => {
+                    text.push_str(source);
+                    text.push(' ');
                 }
                 _ => text.push_str(source),
             }
@@ -72,6 +83,11 @@ impl Statement {
         };
         tokens.into_iter().map(|token| text_of(token.token)).collect()
     }
+}
+
+/// Whether a server of MySQL or MariaDB reads `comment`: as a hint, or for its version.
+fn is_read_by_mysql(comment: &str) -> bool {
+    ["+", "!", "M!"].iter().any(|mark| comment.starts_with(mark))
 }
 
 fn literal(value: &Parameter, has_standard_texts: bool) -> Result<String, Error> {
@@ -175,8 +191,17 @@ mod tests {
         assert_eq!(plain("SELECT $2, $1, '?1', $2 FROM `t?`"), (expected.clone(), vec![2, 1, 2]));
         assert_eq!(plain("SELECT ?, ?, '?1', ? FROM `t?`"), (expected, vec![1, 2, 3]));
         let owners = Statement::from_owner("SELECT $1 -- it's\n, \"$2\"", Vec::new(), SqlDialect::MySql);
-        let expected = "SELECT ? -- it's\n, \"$2\"".to_owned();
+        let expected = "SELECT ? \n, \"$2\"".to_owned();
         assert_eq!(owners.text_with_plain_placeholders().unwrap(), (expected, vec![1]));
+    }
+
+    /// A driver skips the character after a minus sign or a slash, so a quotation mark must not stand there.
+    #[test]
+    fn literals_are_found_by_a_driver_that_looks_for_names() {
+        let sql = "SELECT /*+ MAX_EXECUTION_TIME(9) */'a:b'-':c'/':d'/**/, /* it's */ a--5, # it's\n':e'";
+        let owners = Statement::from_owner(sql, Vec::new(), SqlDialect::MySql);
+        let expected = "SELECT /*+ MAX_EXECUTION_TIME(9) */ 'a:b'- ':c'/ ':d' ,   a- - 5, \n':e'".to_owned();
+        assert_eq!(owners.text_with_plain_placeholders().unwrap(), (expected, Vec::new()));
     }
 
     #[test]

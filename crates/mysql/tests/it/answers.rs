@@ -23,6 +23,8 @@ async fn rows_come_in_order() {
     // In a database of MySQL, the case of a text does not matter.
     assert_eq!(test.run_to_text("SELECT id FROM customers WHERE name = 'ann'").await, "1");
     assert_eq!(test.run_to_text("SELECT 7 DIV 2, 7 MOD 2, 'a' 'b', \"c\"").await, "3|1|ab|c");
+    // The driver looks for names of values outside of literals.
+    assert_eq!(test.run_to_text("SELECT 'a:b', CONCAT('x', 1 -'1:c', 4/'2:d')").await, "a:b|x02");
 }
 
 #[tokio::test]
