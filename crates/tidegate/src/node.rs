@@ -11,7 +11,7 @@ use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
     event::{ClientLogSubscriber, EventDispatcher, LogSubscriber, Subscriber},
 };
-use tidegate_tools::{FunctionSource, INSTRUCTIONS, NodeIdentity, ToolContext};
+use tidegate_tools::{FunctionSource, INSTRUCTIONS, NodeIdentity, ToolServices};
 use tidegate_transport::Metrics;
 
 /// A node, ready to be served over any transport.
@@ -33,7 +33,7 @@ struct NodeParts {
 /// A state of a node: its databases, its entries and its texts for clients.
 #[derive(Clone)]
 pub struct NodeState {
-    view: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     entries: SnapshotBuilder,
     description: ServerDescription,
 }
@@ -107,7 +107,7 @@ impl Node {
         instructions: Option<String>,
     ) -> NodeState {
         let state = self.parts.new_state(databases, Some(built_in), functions, title, instructions);
-        state.view.attach(&self.registry);
+        state.services.attach(&self.registry);
         state
     }
 
@@ -124,7 +124,7 @@ impl Node {
 }
 
 impl NodeParts {
-    /// A new state, whose view is not attached to a registry yet. Without `built_in`, it has no entry.
+    /// A new state, whose services are not attached to a registry yet. Without `built_in`, it has no entry.
     fn new_state(
         &self,
         databases: Databases,
@@ -147,19 +147,19 @@ impl NodeParts {
             version: identity.version.clone(),
             instructions: Some(instructions.unwrap_or_else(|| INSTRUCTIONS.to_owned())),
         };
-        let view = ToolContext::with_functions(databases, executor, identity, functions);
+        let services = ToolServices::with_functions(databases, executor, identity, functions);
         let entries = match built_in {
-            Some(built_in) => tidegate_tools::register_allowed(entries, &view, built_in),
+            Some(built_in) => tidegate_tools::register_allowed(entries, &services, built_in),
             None => entries,
         };
-        NodeState { view, entries, description }
+        NodeState { services, entries, description }
     }
 }
 
 impl NodeState {
-    /// The view of the node that its entries have.
-    pub fn view(&self) -> &Arc<ToolContext> {
-        &self.view
+    /// What its tools need of the node.
+    pub fn services(&self) -> &Arc<ToolServices> {
+        &self.services
     }
 
     /// Adds tools, resources, prompts and toolsets, which win over built-in ones of the same name; or sets limits.
@@ -236,9 +236,9 @@ impl NodeBuilder {
         let parts = NodeParts { identity: self.identity, store: self.store, usage: Arc::default(), events };
         let (databases, built_in) = (Databases::new(self.databases), self.built_in.as_ref());
         let state = parts.new_state(databases, built_in, None, None, Some(self.instructions));
-        let NodeState { view, entries, description } = self.entries.into_iter().fold(state, NodeState::entries);
+        let NodeState { services, entries, description } = self.entries.into_iter().fold(state, NodeState::entries);
         let registry = Registry::new(entries.build(), parts.events.clone());
-        view.attach(&registry);
+        services.attach(&registry);
         let tasks = open_task_folder(parts.store.as_deref());
         let service = McpService::with_task_folder(tasks, registry.clone(), description);
         Node { registry, service, metrics, parts }

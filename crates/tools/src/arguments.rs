@@ -12,7 +12,7 @@ use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, QueryRequest};
 use tidegate_runtime::{Answer, Job};
 use tidegate_telemetry::logs::{TimeInput, parse_time};
 
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 /// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
 const PROBE_RESULT_URI: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
@@ -69,19 +69,19 @@ impl PagingArguments {
     /// The page of an earlier answer, if the caller continues one; `structured` has the columns of the output schema.
     pub(crate) fn read_page(
         &self,
-        node: &ToolContext,
+        services: &ToolServices,
         structured: Option<&SchemaRef>,
         job: &Job,
     ) -> Result<Option<Answer>, Error> {
         let output = self.output.output_options("")?;
         let Some(cursor) = self.cursor.as_deref() else { return Ok(None) };
-        let (result, row) = node.executor.resolve_cursor(cursor, job)?;
-        node.authorize_read(&result, job.caller())?;
+        let (result, row) = services.executor.resolve_cursor(cursor, job)?;
+        services.authorize_read(&result, job.caller())?;
         let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
         // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
         let rows_max = number("limit").or_else(|| number("max_rows"));
         let output = OutputOptions { rows_max, structured: structured.cloned(), ..output };
-        Ok(Some(node.executor.answer_page((result, row), output)))
+        Ok(Some(services.executor.answer_page((result, row), output)))
     }
 
     /// The maximum number of rows. A stored result without an explicit limit is unlimited.
@@ -89,14 +89,19 @@ impl PagingArguments {
         text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
     }
 
-    pub(crate) fn run_query(&self, node: &ToolContext, mut request: QueryRequest, job: &Job) -> Result<Answer, Error> {
-        let linked = node
+    pub(crate) fn run_query(
+        &self,
+        services: &ToolServices,
+        mut request: QueryRequest,
+        job: &Job,
+    ) -> Result<Answer, Error> {
+        let linked = services
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
         request.output.overflow = OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) };
         Ok(match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
-            Delivery::Inline => node.executor.answer(request),
-            Delivery::Blocks => node.executor.export(request),
+            Delivery::Inline => services.executor.answer(request),
+            Delivery::Blocks => services.executor.export(request),
         })
     }
 }

@@ -12,15 +12,15 @@ use tidegate_runtime::{
 };
 
 use crate::arguments::parse_arguments;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 
 /// The name of the toolset.
 pub const DISCOVER_TOOLSET: &str = "discover";
 
 /// Adds the toolset and its tools, which no other toolset contains.
-pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>) -> SnapshotBuilder {
-    let tools = [find_tool(node), call_tool(node)];
+pub(crate) fn register(builder: SnapshotBuilder, services: &Arc<ToolServices>) -> SnapshotBuilder {
+    let tools = [find_tool(services), call_tool(services)];
     let entries = AllowedNames::matching(tools.iter().map(|tool| tool.name.clone()));
     let builder = builder.toolset(Toolset { name: DISCOVER_TOOLSET.to_owned(), entries });
     tools.into_iter().map(restrict_to_discover).fold(builder, SnapshotBuilder::tool)
@@ -36,7 +36,7 @@ const LIMIT_MAX: usize = 50;
 const NAME_WEIGHT: usize = 4;
 const TITLE_WEIGHT: usize = 2;
 
-fn find_tool(node: &Arc<ToolContext>) -> Tool {
+fn find_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "find_tool",
         "Find a tool",
@@ -47,7 +47,7 @@ fn find_tool(node: &Arc<ToolContext>) -> Tool {
                 json!({"type": "string", "description": "What you want to do; if empty, all tools are listed by name"}),
             )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT})),
-        context_handler(node, handle_find_tool),
+        context_handler(services, handle_find_tool),
     )
 }
 
@@ -57,10 +57,10 @@ struct FindToolArguments {
     limit: Option<usize>,
 }
 
-async fn handle_find_tool(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_find_tool(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let FindToolArguments { words, limit } = parse_arguments(&call)?;
     let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-    let snapshot = node.registry()?.snapshot_for(call.caller());
+    let snapshot = services.registry()?.snapshot_for(call.caller());
     // The search covers everything that the caller may call, not only this toolset.
     let caller = Caller { toolset: None, ..call.caller().clone() };
     let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
@@ -94,7 +94,7 @@ fn tool_json(tool: &Tool) -> serde_json::Value {
 /// The called tool has its own time limit, which ends the call earlier.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn call_tool(node: &Arc<ToolContext>) -> Tool {
+fn call_tool(services: &Arc<ToolServices>) -> Tool {
     let tool = built_in_tool(
         "call_tool",
         "Call a tool",
@@ -104,7 +104,7 @@ fn call_tool(node: &Arc<ToolContext>) -> Tool {
             .with("arguments", json!({"type": "object", "description": "As in the tool's inputSchema"})),
         // The called tool may do anything that the caller may do.
         ToolAnnotations::default(),
-        context_handler(node, handle_call_tool),
+        context_handler(services, handle_call_tool),
     );
     // The budget of the called tool and of the transport apply.
     tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), ..CallLimits::default() })
@@ -117,7 +117,7 @@ struct CallToolArguments {
     arguments: Map<String, Value>,
 }
 
-async fn handle_call_tool(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_call_tool(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let CallToolArguments { name, arguments } = parse_arguments(&call)?;
     let caller = Caller { toolset: None, ..call.caller().clone() };
     let mut inner = Call::new(CallTarget::Tool(name), caller);
@@ -133,7 +133,7 @@ async fn handle_call_tool(node: Arc<ToolContext>, call: RunningCall) -> Result<A
     inner.client_request = request.client_request.clone();
     inner.client_capabilities = request.client_capabilities;
     inner.input_answers = request.input_answers.clone();
-    let called = node.registry()?.call(inner)?;
+    let called = services.registry()?.call(inner)?;
     Ok(Answer::written(move |reply| async move { forward(called, &reply).await }))
 }
 

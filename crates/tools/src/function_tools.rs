@@ -26,8 +26,8 @@ use tidegate_system::{SystemColumn, SystemColumnType, SystemParameter, SystemTab
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::function_request::FunctionRequest;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, any_of, context_handler, read_only_tool, values_schema};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, text_column};
 
 /// The tables that are offered as functions.
@@ -54,25 +54,29 @@ pub trait FunctionSource: Send + Sync + 'static {
     ) -> Result<Arc<dyn Database>, Error>;
 }
 
-/// Adds the tools that `allowed` includes to `builder`, if `node` has functions.
-pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
-    let Some(functions) = &node.functions else { return builder };
-    let (databases, name) = (node.databases.clone(), functions.database().to_owned());
+/// Adds the tools that `allowed` includes to `builder`, if `services` has functions.
+pub(crate) fn register(
+    builder: SnapshotBuilder,
+    services: &Arc<ToolServices>,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    let Some(functions) = &services.functions else { return builder };
+    let (databases, name) = (services.databases.clone(), functions.database().to_owned());
     let may_query =
         move |principal: &Principal| databases.visible_to(principal).any(|database| database.name() == name);
     let access = Access { principal_rule: Some(PrincipalRule::new(may_query)), ..Access::default() };
-    let tools = [list_functions_tool(node, functions), execute_function_tool(node, functions)];
+    let tools = [list_functions_tool(services, functions), execute_function_tool(services, functions)];
     add_tools(builder, tools, &access, allowed)
 }
 
-fn list_functions_tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>) -> Tool {
+fn list_functions_tool(services: &Arc<ToolServices>, functions: &Arc<dyn FunctionSource>) -> Tool {
     let functions = functions.clone();
     read_only_tool(
         "list_functions",
         "List functions",
         "Live views of the machine: processes, connections, disks and more. With function: its parameters and columns.",
         InputSchemaBuilder::new().with("function", json!({"type": "string"})).with_output_arguments(),
-        context_handler(node, move |node, call| handle_list_functions(node, functions.clone(), call)),
+        context_handler(services, move |services, call| handle_list_functions(services, functions.clone(), call)),
     )
 }
 
@@ -84,7 +88,7 @@ struct ListFunctionsArguments {
 }
 
 async fn handle_list_functions(
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     functions: Arc<dyn FunctionSource>,
     call: RunningCall,
 ) -> Result<Answer, Error> {
@@ -98,7 +102,7 @@ async fn handle_list_functions(
         },
     };
     let output_options = shape.output_options("Name one function.")?;
-    Ok(node.executor.answer_rows(rows, output_options))
+    Ok(services.executor.answer_rows(rows, output_options))
 }
 
 /// The error for a function that does not exist or is hidden from the caller.
@@ -178,7 +182,7 @@ const LIMIT_MAX: usize = 5_000;
 /// Parts of names with which agents call functions of other servers that return log entries.
 const LOG_WORDS: [&str; 4] = ["log", "journal", "syslog", "events"];
 
-fn execute_function_tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSource>) -> Tool {
+fn execute_function_tool(services: &Arc<ToolServices>, functions: &Arc<dyn FunctionSource>) -> Tool {
     let functions = functions.clone();
     read_only_tool(
         "execute_function",
@@ -201,7 +205,7 @@ fn execute_function_tool(node: &Arc<ToolContext>, functions: &Arc<dyn FunctionSo
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}))
             .with("parameters", json!({"type": "object"}))
             .with_output_arguments(),
-        context_handler(node, move |node, call| handle_execute_function(node, functions.clone(), call)),
+        context_handler(services, move |services, call| handle_execute_function(services, functions.clone(), call)),
     )
 }
 
@@ -214,7 +218,7 @@ struct ExecuteFunctionArguments {
 }
 
 async fn handle_execute_function(
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     functions: Arc<dyn FunctionSource>,
     call: RunningCall,
 ) -> Result<Answer, Error> {
@@ -227,8 +231,8 @@ async fn handle_execute_function(
     let request = FunctionRequest::parse(function, call.arguments(), grants_sensitive)?;
     let output_options = shape.output_options("Add conditions, select fewer columns, or lower the limit.")?;
     let database = functions.with_parameters(&name, request.parameters.clone(), call.principal())?;
-    let statement = request.spec.render_with_cache(&*database, call.principal(), &node.statements).await?;
-    let rows = node.executor.open_rows(&*database, &statement, call.job()).await?;
+    let statement = request.spec.render_with_cache(&*database, call.principal(), &services.statements).await?;
+    let rows = services.executor.open_rows(&*database, &statement, call.job()).await?;
     let (batch, matched) = first_rows(rows, limit.unwrap_or(LIMIT_DEFAULT)).await?;
     // Programs that set a format receive all rows.
     let bytes_max = call.limits().inline.bytes.filter(|_| call.format().is_none());
@@ -239,7 +243,7 @@ async fn handle_execute_function(
         return Ok(Answer::text(call.protection().fence_data(oversized)));
     }
     let rows = batch.num_rows();
-    let answer = node.executor.answer_rows(QueryRows::from_batch(batch), output_options);
+    let answer = services.executor.answer_rows(QueryRows::from_batch(batch), output_options);
     // Programs that set a format expect only rows.
     if matched == rows || call.format().is_some() || !shape_is_default(&call) {
         return Ok(answer);

@@ -22,20 +22,29 @@ use tokio::time::Instant;
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_names::strip_database;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, count_column, integer_column, number_column, text_column, time_column};
 
-/// Adds the tools that `allowed` includes to `builder`, if `node` has a network.
-pub(crate) fn register(builder: SnapshotBuilder, node: &Arc<ToolContext>, allowed: &AllowedNames) -> SnapshotBuilder {
-    let names = node.databases.names().filter_map(|name| node.databases.get_unrestricted(name));
+/// Adds the tools that `allowed` includes to `builder`, if one of its databases is a network.
+pub(crate) fn register(
+    builder: SnapshotBuilder,
+    services: &Arc<ToolServices>,
+    allowed: &AllowedNames,
+) -> SnapshotBuilder {
+    let names = services.databases.names().filter_map(|name| services.databases.get_unrestricted(name));
     if !names.into_iter().any(is_network) {
         return builder;
     }
-    let databases = node.databases.clone();
+    let databases = services.databases.clone();
     let may_query = move |principal: &Principal| networks(&databases, principal).next().is_some();
     let access = Access { principal_rule: Some(PrincipalRule::new(may_query)), ..Access::default() };
-    add_tools(builder, [list_nodes_tool(node), locate_tool(node), test_network_tool(node)], &access, allowed)
+    add_tools(
+        builder,
+        [list_nodes_tool(services), locate_tool(services), test_network_tool(services)],
+        &access,
+        allowed,
+    )
 }
 
 fn is_network(database: &Arc<dyn Database>) -> bool {
@@ -133,13 +142,13 @@ fn one_line(error: &Error) -> String {
 /// A node that takes longer is listed with what was observed of it before.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
-fn list_nodes_tool(node: &Arc<ToolContext>) -> Tool {
+fn list_nodes_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "list_nodes",
         "List nodes",
         "Nodes of a network database: state, version, latency, load.",
         InputSchemaBuilder::new().with_database().with_output_arguments(),
-        context_handler(node, handle_list_nodes),
+        context_handler(services, handle_list_nodes),
     )
 }
 
@@ -155,9 +164,9 @@ struct NodeRow {
     observed: NodeObservation,
 }
 
-async fn handle_list_nodes(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_list_nodes(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let ListNodesArguments { database, shape } = parse_arguments(&call)?;
-    let networks = chosen_networks(&node.databases, database.as_deref(), call.principal())?;
+    let networks = chosen_networks(&services.databases, database.as_deref(), call.principal())?;
     let nodes = nodes_of(&networks)?;
     let rows = each_node(&nodes, async |node: Arc<dyn NodeDatabase>| {
         let check = within(CHECK_TIMEOUT, node.check(call.principal())).await;
@@ -167,7 +176,7 @@ async fn handle_list_nodes(node: Arc<ToolContext>, call: RunningCall) -> Result<
     // One network is omitted from the rows, unless a program relies on the columns.
     let is_terse = shape.is_default() && networks.len() == 1;
     let output_options = shape.output_options("Name one network in database.")?;
-    Ok(node.executor.answer_rows(nodes_as_rows(&nodes, &rows, is_terse)?, output_options))
+    Ok(services.executor.answer_rows(nodes_as_rows(&nodes, &rows, is_terse)?, output_options))
 }
 
 fn nodes_as_rows(nodes: &[NetworkNode], rows: &[NodeRow], is_terse: bool) -> Result<QueryRows, Error> {
@@ -199,7 +208,7 @@ fn nodes_as_rows(nodes: &[NetworkNode], rows: &[NodeRow], is_terse: bool) -> Res
         .into_rows()
 }
 
-fn locate_tool(node: &Arc<ToolContext>) -> Tool {
+fn locate_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "locate",
         "Locate a table",
@@ -208,7 +217,7 @@ fn locate_tool(node: &Arc<ToolContext>) -> Tool {
             .with_database()
             .with_required("table", json!({"type": "string"}))
             .with_output_arguments(),
-        context_handler(node, handle_locate),
+        context_handler(services, handle_locate),
     )
 }
 
@@ -220,36 +229,37 @@ struct LocateArguments {
     shape: OutputArguments,
 }
 
-async fn handle_locate(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_locate(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let LocateArguments { database, table, shape } = parse_arguments(&call)?;
     let output_options = shape.output_options("")?;
-    let database = find_network(&node, database.as_deref(), &table, call.principal())?;
+    let database = find_network(&services, database.as_deref(), &table, call.principal())?;
     let network = network_of(&database)?;
     let located = match (network.locate(&table, call.job()).await, strip_database(&table, database.name())) {
         // The name of the network is before the table.
         (Err(error), Some(table)) if error.kind() == ErrorKind::NotFound => network.locate(table, call.job()).await,
         (located, _) => located,
     };
-    Ok(node.executor.answer_rows(parts_as_rows(&located?)?, output_options))
+    Ok(services.executor.answer_rows(parts_as_rows(&located?)?, output_options))
 }
 
 /// The network that is named, in `database` or before `table`, or the only one.
 fn find_network(
-    node: &ToolContext,
+    services: &ToolServices,
     database: Option<&str>,
     table: &str,
     principal: &Principal,
 ) -> Result<Arc<dyn Database>, Error> {
-    let chosen = chosen_networks(&node.databases, database, principal)?;
+    let chosen = chosen_networks(&services.databases, database, principal)?;
     if let [only] = &chosen[..] {
         return Ok(only.clone());
     }
-    let named = networks(&node.databases, principal).filter(|network| strip_database(table, network.name()).is_some());
+    let named =
+        networks(&services.databases, principal).filter(|network| strip_database(table, network.name()).is_some());
     // Two names may differ only in case.
     let named = named.max_by_key(|network| (network.name().len(), table.starts_with(network.name())));
     named.cloned().ok_or_else(|| {
         let message = "name the network in the argument \"database\", or before the table: database.table";
-        Error::new(ErrorKind::InvalidArguments, message).with_choices(network_names(&node.databases, principal))
+        Error::new(ErrorKind::InvalidArguments, message).with_choices(network_names(&services.databases, principal))
     })
 }
 
@@ -284,13 +294,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOCK_OFFSET_MAX: Duration = Duration::from_secs(5);
 const ROUND_TRIP_SQL: &str = "SELECT 1 AS one";
 
-fn test_network_tool(node: &Arc<ToolContext>) -> Tool {
+fn test_network_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "test_network",
         "Test a network",
         "Tests each node of a network: reach, your rights, clock, version, a query; says what to correct.",
         InputSchemaBuilder::new().with_database().with_output_arguments(),
-        context_handler(node, handle_test_network),
+        context_handler(services, handle_test_network),
     )
 }
 
@@ -326,16 +336,16 @@ impl NodeReport {
     }
 }
 
-async fn handle_test_network(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_test_network(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let TestNetworkArguments { database, shape } = parse_arguments(&call)?;
-    let networks = chosen_networks(&node.databases, database.as_deref(), call.principal())?;
+    let networks = chosen_networks(&services.databases, database.as_deref(), call.principal())?;
     let nodes = nodes_of(&networks)?;
-    let own_version = &node.identity.version;
+    let own_version = &services.identity.version;
     let reports =
         each_node(&nodes, async |node: Arc<dyn NodeDatabase>| test(&*node, own_version, call.job()).await).await;
     let is_terse = shape.is_default() && networks.len() == 1;
     let output_options = shape.output_options("Name one network in database.")?;
-    Ok(node.executor.answer_rows(reports_as_rows(&nodes, &reports, is_terse)?, output_options))
+    Ok(services.executor.answer_rows(reports_as_rows(&nodes, &reports, is_terse)?, output_options))
 }
 
 async fn test(node: &dyn NodeDatabase, own_version: &str, job: &Arc<Job>) -> NodeReport {

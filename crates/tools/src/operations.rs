@@ -14,17 +14,17 @@ use tidegate_runtime::{Answer, Job, JobStatus, Jobs, RunningCall, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::catalog_tools::{DatabaseListing, list_catalogs};
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_tool, changing_hints, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, count_column, text_column};
 
-pub(crate) fn list_jobs_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn list_jobs_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "list_jobs",
         "List jobs",
         "Your running, waiting and recent calls, newest first.",
         InputSchemaBuilder::new().with("id", json!({"type": "string"})).with_output_arguments(),
-        context_handler(node, handle_list_jobs),
+        context_handler(services, handle_list_jobs),
     )
 }
 
@@ -35,9 +35,9 @@ struct ListJobsArguments {
     shape: OutputArguments,
 }
 
-async fn handle_list_jobs(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_list_jobs(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let ListJobsArguments { id, shape } = parse_arguments(&call)?;
-    let mut jobs = node.jobs()?.list(call.caller());
+    let mut jobs = services.jobs()?.list(call.caller());
     // The current call is omitted.
     jobs.retain(|other| other.id != call.id());
     if let Some(id) = id {
@@ -47,7 +47,7 @@ async fn handle_list_jobs(node: Arc<ToolContext>, call: RunningCall) -> Result<A
         jobs.retain(|other| has_id(other, &id));
     }
     let output_options = shape.output_options("Older jobs come last; they cannot be listed separately.")?;
-    Ok(node.executor.answer_rows(jobs_as_rows(&jobs)?, output_options))
+    Ok(services.executor.answer_rows(jobs_as_rows(&jobs)?, output_options))
 }
 
 pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
@@ -69,14 +69,14 @@ pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
         .into_rows()
 }
 
-pub(crate) fn cancel_job_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn cancel_job_tool(services: &Arc<ToolServices>) -> Tool {
     built_in_tool(
         "cancel_job",
         "Cancel a job",
         "Ends one of your running calls; list_jobs gives its id.",
         InputSchemaBuilder::new().with_required("id", json!({"type": "string"})),
         changing_hints(false, true),
-        context_handler(node, handle_cancel_job),
+        context_handler(services, handle_cancel_job),
     )
 }
 
@@ -85,14 +85,14 @@ struct CancelJobArguments {
     id: String,
 }
 
-async fn handle_cancel_job(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_cancel_job(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let CancelJobArguments { id } = parse_arguments(&call)?;
-    let jobs = node.jobs()?;
+    let jobs = services.jobs()?;
     let status = cancel(&jobs, &id, &call)?;
     let answer = TableBuilder::new()
         .with_column("id", text_column([Some(id)].into_iter()))
         .with_column("status", text_column([Some(status)].into_iter()));
-    Ok(node.executor.answer_rows(answer.into_rows()?, OutputOptions::default()))
+    Ok(services.executor.answer_rows(answer.into_rows()?, OutputOptions::default()))
 }
 
 /// Cancels the job and returns its state. A job that has ended keeps its state.
@@ -124,19 +124,19 @@ pub(crate) fn unknown_job_error(id: &str, mine: &[JobStatus], caller: &Job) -> E
 /// The maximum number of unreadable tables, and of notes.
 const LINES_MAX: usize = 20;
 
-pub(crate) fn node_status_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn node_status_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "node_status",
         "Server status",
         "Server health: reachable databases, open calls, memory, uptime.",
         InputSchemaBuilder::new().with_output_arguments(),
-        context_handler(node, handle_node_status),
+        context_handler(services, handle_node_status),
     )
 }
 
-async fn handle_node_status(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_node_status(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let shape: OutputArguments = parse_arguments(&call)?;
-    let found = list_catalogs(&node.databases, None, call.principal()).await?;
+    let found = list_catalogs(&services.databases, None, call.principal()).await?;
     let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
     let unreadable = describe_catalogs(&found, unreadable_tables);
     let notes = describe_catalogs(&found, |listing| {
@@ -148,8 +148,8 @@ async fn handle_node_status(node: Arc<ToolContext>, call: RunningCall) -> Result
         (true, Some(_)) => "degraded; see unreadable_tables",
         (true, None) => "ok",
     };
-    let open_calls = node.jobs()?.open_count_for(call.caller());
-    let transports = node.registry()?.transport_switches().describe();
+    let open_calls = services.jobs()?.open_count_for(call.caller());
+    let transports = services.registry()?.transport_switches().describe();
     let one = |value: Option<u64>| count_column([value].into_iter());
     let answer = TableBuilder::new()
         .with_column("status", text_column([Some(status.to_owned())].into_iter()))
@@ -160,8 +160,8 @@ async fn handle_node_status(node: Arc<ToolContext>, call: RunningCall) -> Result
         .with_column("transports", text_column([transports].into_iter()))
         .with_column("open_calls", one(Some(open_calls as u64)))
         .with_column("memory_bytes", one(anonymous_bytes().map(|bytes| bytes as u64)))
-        .with_column("uptime_seconds", one(Some(node.uptime_seconds())));
-    Ok(node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?))
+        .with_column("uptime_seconds", one(Some(services.uptime_seconds())));
+    Ok(services.executor.answer_rows(answer.into_rows()?, shape.output_options("")?))
 }
 
 /// The first lines about all databases as one text; `None` if there are none.
@@ -179,33 +179,33 @@ fn unreadable_tables(listing: &DatabaseListing) -> Vec<String> {
     unreadable.collect()
 }
 
-pub(crate) fn server_info_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn server_info_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "server_info",
         "Server information",
         "Name, version, SQL dialects, and the limits of an answer.",
         InputSchemaBuilder::new().with_output_arguments(),
-        context_handler(node, handle_server_info),
+        context_handler(services, handle_server_info),
     )
 }
 
-async fn handle_server_info(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_server_info(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let shape: OutputArguments = parse_arguments(&call)?;
-    let limits = node.limits()?;
+    let limits = services.limits()?;
     let inline = call.limits().inline;
     let mut dialects: Vec<&str> =
-        node.databases.visible_to(call.principal()).map(|database| database.dialect().name()).collect();
+        services.databases.visible_to(call.principal()).map(|database| database.dialect().name()).collect();
     dialects.sort_unstable();
     dialects.dedup();
     let label = |value: &str| text_column([Some(value.to_owned())].into_iter());
     let one = |value: Option<u64>| count_column([value].into_iter());
     let answer = TableBuilder::new()
-        .with_column("name", label(&node.identity.name))
-        .with_column("title", label(&node.identity.title))
-        .with_column("version", label(&node.identity.version))
+        .with_column("name", label(&services.identity.name))
+        .with_column("title", label(&services.identity.title))
+        .with_column("version", label(&services.identity.version))
         .with_column("sql", label(&dialects.join(", ")))
         .with_column("timeout_seconds", one(Some(limits.timeout.as_secs())))
         .with_column("inline_rows", one(inline.rows))
         .with_column("inline_bytes", one(inline.bytes.map(|bytes| bytes as u64)));
-    Ok(node.executor.answer_rows(answer.into_rows()?, shape.output_options("")?))
+    Ok(services.executor.answer_rows(answer.into_rows()?, shape.output_options("")?))
 }

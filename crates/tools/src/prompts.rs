@@ -21,11 +21,11 @@ use crate::log_sources::LogSources;
 use crate::metric_sources::MetricSources;
 use crate::query_tools;
 use crate::table_names::NameCompleter;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
+use crate::tool_services::ToolServices;
 
 fn text_prompt<F, Fut>(
-    node: &Arc<ToolContext>,
+    services: &Arc<ToolServices>,
     name: &str,
     title: &str,
     description: &str,
@@ -33,17 +33,17 @@ fn text_prompt<F, Fut>(
     render: F,
 ) -> Prompt
 where
-    F: Fn(Arc<ToolContext>, Arc<Job>) -> Fut + Send + Sync + 'static,
+    F: Fn(Arc<ToolServices>, Arc<Job>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, Error>> + Send + 'static,
 {
-    let handler = context_handler(node, move |node, call| {
-        let text = render(node, call.job().clone());
+    let handler = context_handler(services, move |services, call| {
+        let text = render(services, call.job().clone());
         async move { Ok(Answer::messages(vec![(ContentRole::User, Content::text(text.await?))])) }
     });
     let mut prompt = Prompt::new(name, description, handler);
     prompt.title = Some(title.to_owned());
     prompt.arguments = arguments;
-    prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
+    prompt.completer = Some(Arc::new(NameCompleter(services.clone())));
     prompt
 }
 
@@ -61,9 +61,9 @@ fn database_argument() -> PromptArgument {
 }
 
 /// `explore`: an introduction to a database.
-pub(crate) fn explore(node: &Arc<ToolContext>) -> Prompt {
+pub(crate) fn explore(services: &Arc<ToolServices>) -> Prompt {
     text_prompt(
-        node,
+        services,
         "explore",
         "Explore a database",
         "Get to know a database: what its tables hold, how they join, what can be asked.",
@@ -77,9 +77,9 @@ struct ExploreArguments {
     database: Option<String>,
 }
 
-async fn render_explore(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
+async fn render_explore(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String, Error> {
     let ExploreArguments { database } = parse_arguments(&job)?;
-    let database = node.databases.get(database.as_deref(), job.principal())?;
+    let database = services.databases.get(database.as_deref(), job.principal())?;
     Ok(format!(
         "Help me get to know the database {:?}, which uses {}. These are its tables and columns:\n\n{}\n\
          Look at the most important tables with get_schema (samples=3) and at a few aggregates with query. Then tell \
@@ -92,9 +92,9 @@ async fn render_explore(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String,
 }
 
 /// `ask`: a plain-language question about a database.
-pub(crate) fn ask(node: &Arc<ToolContext>) -> Prompt {
+pub(crate) fn ask(services: &Arc<ToolServices>) -> Prompt {
     text_prompt(
-        node,
+        services,
         "ask",
         "Ask a question",
         "Ask a question in plain words; the answer comes with the query that gave it.",
@@ -109,9 +109,9 @@ struct AskArguments {
     database: Option<String>,
 }
 
-async fn render_ask(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
+async fn render_ask(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String, Error> {
     let AskArguments { question, database } = parse_arguments(&job)?;
-    let database = node.databases.get(database.as_deref(), job.principal())?;
+    let database = services.databases.get(database.as_deref(), job.principal())?;
     Ok(format!(
         "{question}\n\n\
          Answer this from the database {:?}, which uses {}. These are its tables and columns:\n\n{}\n\
@@ -180,9 +180,9 @@ fn list_columns(columns: &[ColumnEntry]) -> String {
 
 const PLAN_CHARACTERS_MAX: usize = 20_000;
 
-pub(crate) fn explain_slow_query(node: &Arc<ToolContext>) -> Prompt {
+pub(crate) fn explain_slow_query(services: &Arc<ToolServices>) -> Prompt {
     text_prompt(
-        node,
+        services,
         "explain_slow_query",
         "Explain a slow query",
         "Find out why a query is slow and how to fix it; includes its plan and tables.",
@@ -197,20 +197,21 @@ struct ExplainArguments {
     database: Option<String>,
 }
 
-async fn render_explain_slow_query(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
+async fn render_explain_slow_query(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String, Error> {
     let ExplainArguments { sql, database } = parse_arguments(&job)?;
-    let (database, plan, tables) = match node.resolve_statement(database.as_deref(), &sql, &[], job.principal()).await {
-        Ok((database, statement)) => {
-            let plan = describe_plan(&*database, &statement, &job).await;
-            let tables = describe_tables(&*database, statement.tables(), &job).await?;
-            (database, plan, tables)
-        }
-        Err(error) => {
-            let database = node.databases.get(database.as_deref(), job.principal())?.clone();
-            let tables = describe_database(&*database, &job).await?;
-            (database, missing_plan_text(&error), tables)
-        }
-    };
+    let (database, plan, tables) =
+        match services.resolve_statement(database.as_deref(), &sql, &[], job.principal()).await {
+            Ok((database, statement)) => {
+                let plan = describe_plan(&*database, &statement, &job).await;
+                let tables = describe_tables(&*database, statement.tables(), &job).await?;
+                (database, plan, tables)
+            }
+            Err(error) => {
+                let database = services.databases.get(database.as_deref(), job.principal())?.clone();
+                let tables = describe_database(&*database, &job).await?;
+                (database, missing_plan_text(&error), tables)
+            }
+        };
     Ok(format!(
         "This query of the database {:?}, which uses {}, is slow:\n\n{sql}\n\n{plan}\n\n\
          These are the tables and columns:\n\n{tables}\n\
@@ -245,9 +246,9 @@ const EXAMPLES_MAX: usize = 5;
 /// The time limit for examples; the prompt omits those that take longer.
 const EXAMPLES_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) fn summarise_table(node: &Arc<ToolContext>) -> Prompt {
+pub(crate) fn summarise_table(services: &Arc<ToolServices>) -> Prompt {
     text_prompt(
-        node,
+        services,
         "summarise_table",
         "Summarise a table",
         "Sum up a table: what a row is, what the columns hold, what is missing or odd.",
@@ -262,10 +263,10 @@ struct SummariseArguments {
     database: Option<String>,
 }
 
-async fn render_summarise_table(node: Arc<ToolContext>, job: Arc<Job>) -> Result<String, Error> {
+async fn render_summarise_table(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String, Error> {
     let SummariseArguments { mut table, database } = parse_arguments(&job)?;
     let tables = std::iter::once(&mut table);
-    let database = node.resolve_tables(database.as_deref(), tables, job.principal()).await?;
+    let database = services.resolve_tables(database.as_deref(), tables, job.principal()).await?;
     let columns = database.columns(&table, job.principal()).await?;
     let catalog = database.catalog(job.principal()).await?;
     let rows = catalog.tables.iter().find(|entry| entry.name == table).and_then(|entry| entry.rows);
@@ -315,7 +316,7 @@ const NAMES_MAX: usize = 20;
 /// `logs` or `metrics`.
 pub fn register_investigation(
     builder: SnapshotBuilder,
-    node: &Arc<ToolContext>,
+    services: &Arc<ToolServices>,
     logs: &LogSources,
     metrics: &MetricSources,
     allowed: &AllowedNames,
@@ -323,12 +324,12 @@ pub fn register_investigation(
     if (logs.is_empty() && metrics.is_empty()) || !allowed.includes(NAME) {
         return builder;
     }
-    builder.prompt(investigate(node, logs, metrics))
+    builder.prompt(investigate(services, logs, metrics))
 }
 
 const NAME: &str = "investigate";
 
-fn investigate(node: &Arc<ToolContext>, logs: &LogSources, metrics: &MetricSources) -> Prompt {
+fn investigate(services: &Arc<ToolServices>, logs: &LogSources, metrics: &MetricSources) -> Prompt {
     let arguments = vec![
         argument("what", "What happened", "What happened, in plain words: checkouts were slow", true),
         argument("when", "When", "When it happened, as far as you know: today at three", false),
@@ -336,19 +337,19 @@ fn investigate(node: &Arc<ToolContext>, logs: &LogSources, metrics: &MetricSourc
     ];
     let sources = (logs.clone(), metrics.clone());
     let mut prompt = text_prompt(
-        node,
+        services,
         NAME,
         "Investigate a fault",
         "Find the cause of a fault: which logs, metrics and tables to read, in which order.",
         arguments,
-        move |node, job| {
+        move |services, job| {
             let sources = sources.clone();
-            async move { render_investigate(&node, &sources, &job) }
+            async move { render_investigate(&services, &sources, &job) }
         },
     );
-    let (node, logs, metrics) = (node.clone(), logs.clone(), metrics.clone());
+    let (services, logs, metrics) = (services.clone(), logs.clone(), metrics.clone());
     let rule = PrincipalRule::new(move |principal| {
-        let sources = VisibleSources::new(&node, &logs, &metrics, principal);
+        let sources = VisibleSources::new(&services, &logs, &metrics, principal);
         !sources.logs.is_empty() || !sources.metrics.is_empty()
     });
     prompt.access = Access { principal_rule: Some(rule), ..Access::default() };
@@ -373,14 +374,14 @@ struct VisibleSources {
 }
 
 impl VisibleSources {
-    fn new(node: &ToolContext, logs: &LogSources, metrics: &MetricSources, principal: &Principal) -> Self {
+    fn new(services: &ToolServices, logs: &LogSources, metrics: &MetricSources, principal: &Principal) -> Self {
         let databases = |is_included: fn(DatabaseKind) -> bool| {
-            let visible = node.databases.visible_to(principal).filter(|database| is_included(database.kind()));
+            let visible = services.databases.visible_to(principal).filter(|database| is_included(database.kind()));
             visible.map(|database| database.name().to_owned()).collect()
         };
-        let metrics = metrics.visible_to(&node.databases, principal);
+        let metrics = metrics.visible_to(&services.databases, principal);
         Self {
-            logs: logs.visible_to(&node.databases, principal).iter().map(|source| source.name.clone()).collect(),
+            logs: logs.visible_to(&services.databases, principal).iter().map(|source| source.name.clone()).collect(),
             metrics: metrics.iter().map(|source| source.name.clone()).collect(),
             system: databases(|kind| kind == DatabaseKind::System),
             // The log source of a journal has all that it offers.
@@ -401,12 +402,12 @@ impl VisibleSources {
 }
 
 fn render_investigate(
-    node: &ToolContext,
+    services: &ToolServices,
     (logs, metrics): &(LogSources, MetricSources),
     job: &Job,
 ) -> Result<String, Error> {
     let InvestigateArguments { what, when, source } = parse_arguments(job)?;
-    let visible = VisibleSources::new(node, logs, metrics, job.principal());
+    let visible = VisibleSources::new(services, logs, metrics, job.principal());
     if let Some(source) = &source {
         visible.check(source)?;
     }

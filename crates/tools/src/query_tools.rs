@@ -12,34 +12,34 @@ use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{PagingArguments, parse_arguments};
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, context_handler, read_only_tool, values_schema};
+use crate::tool_services::ToolServices;
 
 const QUERY_BUDGET_HINT: &str =
     "Narrow the query (where, group_by, select), or request the rows after the last one (order_by, where).";
 
-pub(crate) fn query_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn query_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "query",
         "Query a table",
         "Rows of a table: selected, filtered, joined, grouped, ordered. Use get_schema before it.",
         QuerySpec::schema(),
-        context_handler(node, handle_query),
+        context_handler(services, handle_query),
     )
 }
 
-async fn handle_query(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let paging: PagingArguments = parse_arguments(&call)?;
     let mut spec = QuerySpec::from_json(call.arguments())?;
-    if let Some(page) = paging.read_page(&node, None, &call)? {
+    if let Some(page) = paging.read_page(&services, None, &call)? {
         return Ok(page);
     }
     let named = spec.database.take();
-    let database = node.resolve_tables(named.as_deref(), spec.tables_mut(), call.principal()).await?;
+    let database = services.resolve_tables(named.as_deref(), spec.tables_mut(), call.principal()).await?;
     call.record_database(database.name());
     let rows_max = paging.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = rows_max.unwrap_or(QuerySpec::UNLIMITED);
-    let statement = spec.render_with_cache(&*database, call.principal(), &node.statements).await?;
+    let statement = spec.render_with_cache(&*database, call.principal(), &services.statements).await?;
     let limit_hint = "Narrow the query (where, group_by, select) or raise the limit.";
     let output = OutputOptions {
         rows_max,
@@ -47,7 +47,7 @@ async fn handle_query(node: Arc<ToolContext>, call: RunningCall) -> Result<Answe
         limit_hint: (!spec.has_explicit_limit).then_some(limit_hint),
         ..paging.output.output_options(QUERY_BUDGET_HINT)?
     };
-    paging.run_query(&node, QueryRequest { database, statement, output }, &call)
+    paging.run_query(&services, QueryRequest { database, statement, output }, &call)
 }
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
@@ -56,7 +56,7 @@ const SQL_BUDGET_HINT: &str =
 /// The maximum number of parameters, which is that of PostgreSQL.
 const PARAMETERS_MAX: usize = 65_535;
 
-pub(crate) fn sql_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn sql_tool(services: &Arc<ToolServices>) -> Tool {
     let mut parameters = values_schema();
     parameters["description"] = "Values of $1, $2, …".into();
     read_only_tool(
@@ -73,7 +73,7 @@ pub(crate) fn sql_tool(node: &Arc<ToolContext>) -> Tool {
             .with_output_arguments()
             .with("mode", json!({"type": "string", "enum": AnswerMode::ALL.map(AnswerMode::name)}))
             .with_paging(),
-        context_handler(node, handle_sql),
+        context_handler(services, handle_sql),
     )
 }
 
@@ -89,13 +89,13 @@ struct SqlArguments {
     paging: PagingArguments,
 }
 
-async fn handle_sql(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_sql(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let SqlArguments { database, sql, parameters, max_rows, mode, paging } = parse_arguments(&call)?;
-    if let Some(page) = paging.read_page(&node, None, &call)? {
+    if let Some(page) = paging.read_page(&services, None, &call)? {
         return Ok(page);
     }
     let (database, statement) =
-        node.resolve_statement(database.as_deref(), &sql, &parameters, call.principal()).await?;
+        services.resolve_statement(database.as_deref(), &sql, &parameters, call.principal()).await?;
     call.record_database(database.name());
     let output = OutputOptions {
         rows_max: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
@@ -103,10 +103,10 @@ async fn handle_sql(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer,
         limit_hint: Some("Narrow the statement (WHERE, GROUP BY) or raise max_rows."),
         ..paging.output.output_options(SQL_BUDGET_HINT)?
     };
-    paging.run_query(&node, QueryRequest { database, statement, output }, &call)
+    paging.run_query(&services, QueryRequest { database, statement, output }, &call)
 }
 
-impl ToolContext {
+impl ToolServices {
     /// Parses `sql` with its parameters; all invalid parameters are reported together.
     pub(crate) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
         if parameters.len() > PARAMETERS_MAX {
@@ -132,7 +132,7 @@ impl ToolContext {
     }
 }
 
-pub(crate) fn explain_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn explain_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "explain",
         "Explain a query",
@@ -142,12 +142,12 @@ pub(crate) fn explain_tool(node: &Arc<ToolContext>) -> Tool {
             .with("sql", json!({"type": "string"}))
             .with("parameters", values_schema())
             .with("query", json!({"type": "object", "description": "The arguments of query"})),
-        Arc::new(Explain { node: node.clone(), spec: Arc::new(built_in_schema(QuerySpec::schema())) }),
+        Arc::new(Explain { services: services.clone(), spec: Arc::new(built_in_schema(QuerySpec::schema())) }),
     )
 }
 
 struct Explain {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     spec: Arc<JsonSchema>,
 }
 
@@ -178,14 +178,15 @@ impl Explain {
         match arguments {
             ExplainArguments { sql: Some(sql), query: None, database, parameters } => {
                 let (database, statement) =
-                    self.node.resolve_statement(database.as_deref(), &sql, &parameters, job.principal()).await?;
+                    self.services.resolve_statement(database.as_deref(), &sql, &parameters, job.principal()).await?;
                 job.record_database(database.name());
                 Ok((database, statement))
             }
             ExplainArguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
                 let mut spec = self.parse_spec(query)?;
                 let named = spec.database.take().or(database);
-                let database = self.node.resolve_tables(named.as_deref(), spec.tables_mut(), job.principal()).await?;
+                let database =
+                    self.services.resolve_tables(named.as_deref(), spec.tables_mut(), job.principal()).await?;
                 job.record_database(database.name());
                 let statement = spec.render(&*database, job.principal()).await?;
                 Ok((database, statement))

@@ -20,8 +20,8 @@ use tidegate_runtime::{
 use crate::catalog_tools::{list_catalogs, read_first_rows};
 use crate::operations::{jobs_as_rows, unknown_job_error};
 use crate::table_names::NameCompleter;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
+use crate::tool_services::ToolServices;
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -58,7 +58,7 @@ fn resource_from_template(
 }
 
 /// Watches one table, or all tables of a database, by cheap checks only.
-struct TablesWatcher(Arc<ToolContext>);
+struct TablesWatcher(Arc<ToolServices>);
 
 #[async_trait]
 impl ResourceWatcher for TablesWatcher {
@@ -76,26 +76,26 @@ const DATABASE_TEMPLATE: &str = "tidegate://databases/{database}";
 /// Tables in the answer at most; it also has the total number.
 const TABLES_LISTED_MAX: usize = 1_000;
 
-pub(crate) fn database_template(node: &Arc<ToolContext>) -> ResourceTemplate {
-    let mut template = base_database_template(node);
-    template.completer = Some(Arc::new(NameCompleter(node.clone())));
-    template.lister = Some(Arc::new(DatabaseLister(node.clone())));
-    template.watcher = Some(Arc::new(TablesWatcher(node.clone())));
+pub(crate) fn database_template(services: &Arc<ToolServices>) -> ResourceTemplate {
+    let mut template = base_database_template(services);
+    template.completer = Some(Arc::new(NameCompleter(services.clone())));
+    template.lister = Some(Arc::new(DatabaseLister(services.clone())));
+    template.watcher = Some(Arc::new(TablesWatcher(services.clone())));
     template
 }
 
-fn base_database_template(node: &Arc<ToolContext>) -> ResourceTemplate {
+fn base_database_template(services: &Arc<ToolServices>) -> ResourceTemplate {
     json_template(
         DATABASE_TEMPLATE,
         "database",
         "Database",
         "The tables of a database, as JSON.",
-        context_handler(node, read_database),
+        context_handler(services, read_database),
     )
 }
 
-async fn read_database(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
-    let database = node.databases.get(call.variable("database"), call.principal())?;
+async fn read_database(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
+    let database = services.databases.get(call.variable("database"), call.principal())?;
     let catalog = database.catalog(call.principal()).await?;
     let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
     let answer = json!({
@@ -113,7 +113,7 @@ fn table_json(table: &TableEntry) -> Value {
     object
 }
 
-struct DatabaseLister(Arc<ToolContext>);
+struct DatabaseLister(Arc<ToolServices>);
 
 #[async_trait]
 impl ResourceLister for DatabaseLister {
@@ -135,35 +135,35 @@ const ROWS_LISTED_MAX: usize = 5;
 const TABLES_OF_ALL_MAX: usize = 1_000;
 const TRUNCATION_HINT: &str = "The tool query selects columns and rows.";
 
-pub(crate) fn table_template(node: &Arc<ToolContext>) -> ResourceTemplate {
-    let mut template = base_table_template(node);
-    template.completer = Some(Arc::new(NameCompleter(node.clone())));
-    template.lister = Some(Arc::new(TableLister(node.clone())));
-    template.watcher = Some(Arc::new(TablesWatcher(node.clone())));
+pub(crate) fn table_template(services: &Arc<ToolServices>) -> ResourceTemplate {
+    let mut template = base_table_template(services);
+    template.completer = Some(Arc::new(NameCompleter(services.clone())));
+    template.lister = Some(Arc::new(TableLister(services.clone())));
+    template.watcher = Some(Arc::new(TablesWatcher(services.clone())));
     template
 }
 
-fn base_table_template(node: &Arc<ToolContext>) -> ResourceTemplate {
+fn base_table_template(services: &Arc<ToolServices>) -> ResourceTemplate {
     json_template(
         TABLE_TEMPLATE,
         "table",
         "Table",
         "The columns of a table, then its first rows, as JSON.",
-        context_handler(node, read_table),
+        context_handler(services, read_table),
     )
 }
 
 /// Columns and rows are separate JSON, so that rows cut by the budget leave the columns valid.
-async fn read_table(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn read_table(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let mut table = call.variable("table").unwrap_or_default().to_owned();
     let tables = std::iter::once(&mut table);
-    let database = node.resolve_tables(call.variable("database"), tables, call.principal()).await?;
+    let database = services.resolve_tables(call.variable("database"), tables, call.principal()).await?;
     let columns = database.columns(&table, call.principal()).await?;
     let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, call.job()).await?;
     let columns: Vec<Value> = columns.iter().map(column_json).collect();
     let described = json!({"database": database.name(), "table": table, "columns": columns}).to_string();
     let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT, ..OutputOptions::default() };
-    let rows = node.executor.answer_rows(rows, output_options);
+    let rows = services.executor.answer_rows(rows, output_options);
     Ok(Answer::written(move |reply| async move {
         reply.send_text(described).await?;
         reply.end_text().await?;
@@ -177,7 +177,7 @@ fn column_json(column: &ColumnEntry) -> Value {
     })
 }
 
-struct TableLister(Arc<ToolContext>);
+struct TableLister(Arc<ToolServices>);
 
 #[async_trait]
 impl ResourceLister for TableLister {
@@ -203,33 +203,33 @@ const JOB_TEMPLATE: &str = "tidegate://jobs/{id}";
 /// Jobs in the list at most; others are found by completion and by `list_jobs`.
 const JOBS_LISTED_MAX: usize = 100;
 
-pub(crate) fn job_template(node: &Arc<ToolContext>) -> ResourceTemplate {
-    let mut template = base_job_template(node);
-    template.completer = Some(Arc::new(JobIdCompleter(node.clone())));
-    template.lister = Some(Arc::new(JobLister(node.clone())));
-    template.watcher = Some(Arc::new(JobWatcher(node.clone())));
+pub(crate) fn job_template(services: &Arc<ToolServices>) -> ResourceTemplate {
+    let mut template = base_job_template(services);
+    template.completer = Some(Arc::new(JobIdCompleter(services.clone())));
+    template.lister = Some(Arc::new(JobLister(services.clone())));
+    template.watcher = Some(Arc::new(JobWatcher(services.clone())));
     template
 }
 
-fn base_job_template(node: &Arc<ToolContext>) -> ResourceTemplate {
+fn base_job_template(services: &Arc<ToolServices>) -> ResourceTemplate {
     json_template(
         JOB_TEMPLATE,
         "job",
         "Job",
         "One of your running or recent calls: its state, rows and bytes, as JSON.",
-        context_handler(node, read_job),
+        context_handler(services, read_job),
     )
 }
 
-async fn read_job(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
-    let (jobs, id) = (node.jobs()?, call.variable("id").unwrap_or_default());
+async fn read_job(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
+    let (jobs, id) = (services.jobs()?, call.variable("id").unwrap_or_default());
     let Some(status) = jobs.get(id, call.caller()) else {
         return Err(unknown_job_error(id, &jobs.list(call.caller()), &call));
     };
-    Ok(node.executor.answer_rows(jobs_as_rows(&[status])?, OutputOptions::default()))
+    Ok(services.executor.answer_rows(jobs_as_rows(&[status])?, OutputOptions::default()))
 }
 
-struct JobIdCompleter(Arc<ToolContext>);
+struct JobIdCompleter(Arc<ToolServices>);
 
 #[async_trait]
 impl Completer for JobIdCompleter {
@@ -241,7 +241,7 @@ impl Completer for JobIdCompleter {
 }
 
 /// Lists open jobs only, so that ended ones do not crowd out other resources.
-struct JobLister(Arc<ToolContext>);
+struct JobLister(Arc<ToolServices>);
 
 #[async_trait]
 impl ResourceLister for JobLister {
@@ -267,7 +267,7 @@ fn job_resource(template: &ResourceTemplate, job: &JobStatus) -> Resource {
 }
 
 /// Reports changes of the state, and of the number of rows or bytes.
-struct JobWatcher(Arc<ToolContext>);
+struct JobWatcher(Arc<ToolServices>);
 
 #[async_trait]
 impl ResourceWatcher for JobWatcher {

@@ -20,8 +20,8 @@ use tidegate_runtime::{
 };
 
 use crate::resources::{JSON, uri_template};
-use crate::tool_context::ToolContext;
 use crate::tool_definition::context_handler;
+use crate::tool_services::ToolServices;
 
 const MANIFEST: &str = "tidegate://results/{id}";
 const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
@@ -34,24 +34,24 @@ const BLOCK_NAME: &str = "stored_result_block";
 const DATA_NAME: &str = "stored_result_data";
 
 /// The resources of stored results; empty if the node stores none.
-pub(crate) fn templates(node: &Arc<ToolContext>) -> Vec<ResourceTemplate> {
-    if node.executor.store().is_none() {
+pub(crate) fn templates(services: &Arc<ToolServices>) -> Vec<ResourceTemplate> {
+    if services.executor.store().is_none() {
         return Vec::new();
     }
     let manifest = result_template(
         MANIFEST,
         MANIFEST_NAME,
         "The manifest of a stored result",
-        context_handler(node, read_manifest),
+        context_handler(services, read_manifest),
     );
     let block = result_template(
         BLOCK,
         BLOCK_NAME,
         "One block of a stored result, as an Arrow stream",
-        context_handler(node, read_block),
+        context_handler(services, read_block),
     );
-    let data = result_template(DATA, DATA_NAME, "The rows of a stored result", context_handler(node, read_data));
-    let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(node.clone())));
+    let data = result_template(DATA, DATA_NAME, "The rows of a stored result", context_handler(services, read_data));
+    let watcher: Option<Arc<dyn ResourceWatcher>> = Some(Arc::new(ResultWatcher(services.clone())));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },
         ResourceTemplate { mime_type: Some(Format::Arrow.media_type().to_owned()), ..block },
@@ -68,19 +68,19 @@ fn result_template(text: &str, name: &str, description: &str, handler: Arc<dyn H
 }
 
 /// The store and the result of the call, if it belongs to the caller, who may still query it.
-fn find_result<'a>(node: &'a ToolContext, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
+fn find_result<'a>(services: &'a ToolServices, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
     let no_store = || Error::internal("the server has no result store");
-    let store = node.executor.store().ok_or_else(no_store)?;
+    let store = services.executor.store().ok_or_else(no_store)?;
     let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
-    node.authorize_read(&result, job.caller())?;
+    services.authorize_read(&result, job.caller())?;
     if let Some(missing) = &result.header().missing_nodes {
         job.record_missing_nodes(missing)?;
     }
     Ok((store, result))
 }
 
-async fn read_manifest(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
-    let (store, result) = find_result(&node, &call)?;
+async fn read_manifest(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
+    let (store, result) = find_result(&services, &call)?;
     let has_links = !matches!(
         call.caller().origin.transport,
         TransportKind::Stdio | TransportKind::CommandLine | TransportKind::FlightSql
@@ -96,8 +96,8 @@ async fn read_manifest(node: Arc<ToolContext>, call: RunningCall) -> Result<Answ
     }))
 }
 
-async fn read_block(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
-    let (_, result) = find_result(&node, &call)?;
+async fn read_block(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
+    let (_, result) = find_result(&services, &call)?;
     let name = call.variable("block").unwrap_or_default();
     let absent = || {
         let id = result.header().id;
@@ -152,8 +152,8 @@ fn embed_block(bytes: &Bytes, job: &Job) -> Result<Answer, Error> {
     Ok(Answer::content(vec![Content::Resource(contents)]))
 }
 
-async fn read_data(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
-    let (store, result) = find_result(&node, &call)?;
+async fn read_data(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
+    let (store, result) = find_result(&services, &call)?;
     let takes_part = accepts_partial(&call);
     check_complete(&result, takes_part)?;
     // The result may still be growing, so the job gets the time limit of the store.
@@ -162,7 +162,7 @@ async fn read_data(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, 
         match (reply.job().format(), result.file()) {
             (None, Some(file)) => send_text_preview(&result, file, &reply).await,
             (Some(_), Some(file)) if requests_raw_file(reply.job())? => send_raw_file(&result, file, &reply).await,
-            (None, None) => answer_first_rows(&node, &result).send(&reply).await.map(drop),
+            (None, None) => answer_first_rows(&services, &result).send(&reply).await.map(drop),
             (Some(Format::Arrow), _) | (Some(_), Some(_)) => send_arrow_stream(&result, takes_part, &reply).await,
             (Some(format), None) => send_rendered_rows(&result, format, takes_part, &reply).await,
         }?;
@@ -172,14 +172,14 @@ async fn read_data(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, 
     }))
 }
 
-fn answer_first_rows(node: &ToolContext, result: &Arc<StoredResult>) -> Answer {
+fn answer_first_rows(services: &ToolServices, result: &Arc<StoredResult>) -> Answer {
     let rows = QueryRows::new(result.schema().clone(), result.rows_from(0));
     let overflow_hint = "Page through the rest with the cursor, or get it over HTTP.";
     let output_options = OutputOptions { overflow_hint, ..OutputOptions::default() };
-    node.executor.answer_rows(rows, output_options)
+    services.executor.answer_rows(rows, output_options)
 }
 
-struct ResultWatcher(Arc<ToolContext>);
+struct ResultWatcher(Arc<ToolServices>);
 
 #[async_trait]
 impl ResourceWatcher for ResultWatcher {

@@ -12,9 +12,9 @@ use tidegate_runtime::{Completer, Job};
 use tidegate_sql::{SqlDialect, Statement};
 
 use crate::catalog_tools::list_catalogs;
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
-impl ToolContext {
+impl ToolServices {
     /// The database that is named, the only one, or the one that all `tables` name; a federated one if they name several.
     /// Each of `tables` becomes its name in that database.
     ///
@@ -157,7 +157,7 @@ async fn remove_database_name(
 }
 
 /// Completes the arguments `database` and `table`; other arguments have no completions.
-pub(crate) struct NameCompleter(pub(crate) Arc<ToolContext>);
+pub(crate) struct NameCompleter(pub(crate) Arc<ToolServices>);
 
 #[async_trait]
 impl Completer for NameCompleter {

@@ -16,7 +16,7 @@ use tidegate_query::{Database, QueryRows, QuerySpec};
 use tidegate_runtime::Job;
 use tidegate_telemetry::logs::display_value;
 
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 /// What integers and floats in one column of a batch become.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,14 +31,14 @@ pub(crate) enum MixedNumbers {
 /// # Errors
 /// Those of [`QuerySpec::render`] and of the database.
 pub(crate) async fn open_typed_rows(
-    node: &ToolContext,
+    services: &ToolServices,
     database: &dyn Database,
     spec: &QuerySpec,
     job: &Arc<Job>,
     mixed: MixedNumbers,
 ) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
     let statement = spec.render(database, job.principal()).await?;
-    let batches = node.executor.open_rows(database, &statement, job).await?.batches;
+    let batches = services.executor.open_rows(database, &statement, job).await?.batches;
     Ok(batches.map(move |batch| batch.and_then(|batch| with_typed_columns(batch, mixed))).boxed())
 }
 

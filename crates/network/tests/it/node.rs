@@ -17,7 +17,7 @@ use tidegate_runtime::event::EventDispatcher;
 use tidegate_runtime::{Answer, Call, Job, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
 use tidegate_sql::{Parameter, Statement};
 use tidegate_testkit::wait::within_timeout;
-use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
+use tidegate_tools::{NodeIdentity, ToolServices, snapshot};
 use tidegate_transport::tls::Tls;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -49,9 +49,9 @@ impl TestNode {
     ) -> Self {
         let databases = Databases::new([tables.clone() as Arc<dyn Database>]);
         let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-        let context = ToolContext::new(databases, Executor::new(EventDispatcher::default()), identity);
-        let registry = Registry::new(snapshot(&context), EventDispatcher::default());
-        context.attach(&registry);
+        let services = ToolServices::new(databases, Executor::new(EventDispatcher::default()), identity);
+        let registry = Registry::new(snapshot(&services), EventDispatcher::default());
+        services.attach(&registry);
         let shutdown = CancellationToken::new();
         let options = FlightOptions {
             authenticator,

@@ -38,15 +38,15 @@ pub(super) async fn add_declared_entries(
 async fn add_sql_tools(mut state: NodeState, config: &Config, limits: Limits, problems: &Problems) -> NodeState {
     let inline = limits.inline;
     let limits = CallLimits { timeout: Some(limits.timeout), inline: Some(inline), ..CallLimits::default() };
-    let view = state.view().clone();
+    let services = state.services().clone();
     let sql_tools =
         config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none() && entry.insert_into.is_none());
     let preparations: Vec<_> = sql_tools
         .map(|(index, entry)| {
-            let (view, path) = (&view, format!("tools[{index}]"));
+            let (services, path) = (&services, format!("tools[{index}]"));
             async move {
                 let tool = declarations::build_sql_tool(entry, &path, inline)?;
-                tool.prepare(view, limits).await.map_err(nest_problems(&path))
+                tool.prepare(services, limits).await.map_err(nest_problems(&path))
             }
         })
         .collect();
@@ -74,7 +74,7 @@ async fn add_insert_tools(
         let tool = problems.accept(declarations::build_insert_tool(entry, &path, inline));
         let table = problems.accept(NamedTable::find(name, config, open).await.map_err(at_name));
         let (Some(tool), Some(NamedTable { target, name, known })) = (tool, table) else { continue };
-        let tenancy = state.view().databases.tenancy().clone();
+        let tenancy = state.services().databases.tenancy().clone();
         let options = IngestToolOptions { tenancy, memory: memory.clone(), ..IngestToolOptions::default() };
         let prepared = match target {
             Some(target) => tool.prepare(target, &name, known.as_ref(), options).map(Some),
@@ -108,7 +108,7 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, inline: Budget, p
         let (Some(http), None) = (&entry.http, &entry.insert_into) else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded, inline);
-        let tool = tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(nest_problems(&path)));
+        let tool = tool.and_then(|tool| tool.prepare(state.services(), &client).map_err(nest_problems(&path)));
         if let Some(tool) = problems.accept(tool) {
             state = state.entries(|entries| entries.tool(tool));
         }
@@ -120,7 +120,7 @@ async fn add_resources(mut state: NodeState, loaded: &LoadedConfig, inline: Budg
     for (index, entry) in loaded.config.resources.iter().enumerate() {
         let path = format!("resources[{index}]");
         let resource = match declarations::build_resource(entry, &path, loaded.folder(), inline) {
-            Ok(resource) => resource.prepare(state.view()).await.map_err(nest_problems(&path)),
+            Ok(resource) => resource.prepare(state.services()).await.map_err(nest_problems(&path)),
             Err(problems) => Err(problems),
         };
         let Some((prepared, unreachable)) = problems.accept(resource) else { continue };
@@ -137,7 +137,7 @@ fn add_prompts(mut state: NodeState, config: &Config, problems: &Problems) -> No
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);
-        let prompt = prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(nest_problems(&path)));
+        let prompt = prompt.and_then(|prompt| prompt.prepare(state.services()).map_err(nest_problems(&path)));
         if let Some(prompt) = problems.accept(prompt) {
             state = state.entries(|entries| entries.prompt(prompt));
         }

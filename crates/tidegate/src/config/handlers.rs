@@ -11,7 +11,7 @@ use tidegate_postgres_handlers::{
 };
 use tidegate_runtime::{Job, ServerName, SnapshotBuilder};
 use tidegate_sql::Statement;
-use tidegate_tools::ToolContext;
+use tidegate_tools::ToolServices;
 use tidegate_tools::declared::{StatementSource, statement_tool_handler, with_row_arguments};
 
 use super::databases::OpenDatabases;
@@ -71,10 +71,10 @@ impl NodeEntries {
     /// The state of a node with these entries. If names are equal, declared entries win over handlers, whose names are
     /// chosen by anyone with write access to the schema; between databases, the first one wins.
     pub(super) fn build_state(&self, warnings: &mut Vec<String>) -> NodeState {
-        let view = self.declared.view();
+        let services = self.declared.services();
         self.declared.clone().entries(|mut entries| {
             for source in &self.sources {
-                entries = source.add_entries(entries, view, warnings);
+                entries = source.add_entries(entries, services, warnings);
             }
             entries
         })
@@ -85,12 +85,12 @@ impl HandlerSource {
     fn add_entries(
         &self,
         mut entries: SnapshotBuilder,
-        view: &Arc<ToolContext>,
+        services: &Arc<ToolServices>,
         warnings: &mut Vec<String>,
     ) -> SnapshotBuilder {
         let Some(catalog) = &self.catalog else { return entries };
         // Every client receives the name, so it must not come from a database that only some tenants may know.
-        if view.databases.tenancy().admits(&self.name, &Principal::anonymous()) {
+        if services.databases.tenancy().admits(&self.name, &Principal::anonymous()) {
             let (name, version) = (catalog.server_name.clone(), catalog.server_version.clone());
             entries = entries.server_name(ServerName { name, version });
         }
@@ -100,7 +100,7 @@ impl HandlerSource {
             let mut warn_left_out = |reason: &str| {
                 warnings.push(format!("database {}: the {} {name:?} is left out: {reason}", self.name, kind.name()));
             };
-            let rows = |rows| statement_tool_handler(view.clone(), self.name.clone(), PgStatementSource(rows));
+            let rows = |rows| statement_tool_handler(services.clone(), self.name.clone(), PgStatementSource(rows));
             let entry = self.handlers.entry(catalog, record, rows).and_then(|entry| match entry {
                 HandlerEntry::Tool(tool) if record.returns_rows => {
                     Ok(HandlerEntry::Tool(Box::new(with_row_arguments(*tool)?)))
@@ -108,7 +108,7 @@ impl HandlerSource {
                 entry => Ok(entry),
             });
             let entry = match entry {
-                Ok(entry) => restrict_to_tenants(entry, view.databases.tenancy(), &self.name),
+                Ok(entry) => restrict_to_tenants(entry, services.databases.tenancy(), &self.name),
                 Err(reason) => {
                     warn_left_out(&reason);
                     continue;

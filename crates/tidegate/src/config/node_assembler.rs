@@ -302,8 +302,8 @@ impl NodeAssembler {
             let entries = entries.list_all_arguments(config.advanced);
             entries.limits(limits).protection(protection).generation(generation)
         });
-        let view = state.view().clone();
-        state = state.entries(|entries| sources.register(entries, &view, &built_in));
+        let services = state.services().clone();
+        state = state.entries(|entries| sources.register(entries, &services, &built_in));
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
         let caller_targets = open.by_name.values().filter_map(OpenedDatabase::caller_target).collect();
         let memory = self.engine.node_memory();

@@ -97,7 +97,7 @@ impl ReceiverDatabases {
         memory: &Arc<NodeMemory>,
         built_in: &AllowedNames,
     ) -> NodeState {
-        let view = state.view().clone();
+        let services = state.services().clone();
         let traces = self.otlp.as_ref().map(|otlp| TraceSource {
             database: otlp.database.name().to_owned(),
             presence: otlp.presence(TelemetryTable::Traces),
@@ -110,11 +110,11 @@ impl ReceiverDatabases {
             tenancy,
             memory: memory.clone(),
         };
-        let node_name = view.identity.name.clone();
+        let node_name = services.identity.name.clone();
         state.entries(|entries| {
             let entries = register_telemetry_receivers(entries, receivers, &node_name, built_in);
             match traces {
-                Some(source) => register_traces(entries, &view, source, built_in),
+                Some(source) => register_traces(entries, &services, source, built_in),
                 None => entries,
             }
         })

@@ -7,7 +7,7 @@ use tidegate_core::AllowedNames;
 use tidegate_query::Database;
 use tidegate_runtime::SnapshotBuilder;
 use tidegate_tools::{
-    LogSources, MetricSources, ToolContext, register_investigation, register_log_tools, register_metric_tools,
+    LogSources, MetricSources, ToolServices, register_investigation, register_log_tools, register_metric_tools,
 };
 
 use super::problems::Problems;
@@ -29,12 +29,12 @@ impl TelemetrySources {
     pub(super) fn register(
         &self,
         entries: SnapshotBuilder,
-        node: &Arc<ToolContext>,
+        services: &Arc<ToolServices>,
         allowed: &AllowedNames,
     ) -> SnapshotBuilder {
-        let entries = register_log_tools(entries, node, &self.logs, allowed);
-        let entries = register_metric_tools(entries, node, &self.metrics, allowed);
-        register_investigation(entries, node, &self.logs, &self.metrics, allowed)
+        let entries = register_log_tools(entries, services, &self.logs, allowed);
+        let entries = register_metric_tools(entries, services, &self.metrics, allowed);
+        register_investigation(entries, services, &self.logs, &self.metrics, allowed)
     }
 }
 

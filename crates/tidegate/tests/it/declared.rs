@@ -70,10 +70,10 @@ fn prompt_of_uri() -> DeclaredPrompt {
 async fn node(folder: &Path) -> Node {
     let node = Node::builder().without_built_in_tools().build();
     let state = node.new_state(Databases::default(), &AllowedNames::NOTHING);
-    let Ok((PreparedResource::Template(template), None)) = resource(folder).prepare(state.view()).await else {
+    let Ok((PreparedResource::Template(template), None)) = resource(folder).prepare(state.services()).await else {
         panic!("a template is declared");
     };
-    let prompts = [prompt(), prompt_of_uri()].map(|prompt| prompt.prepare(state.view()).unwrap());
+    let prompts = [prompt(), prompt_of_uri()].map(|prompt| prompt.prepare(state.services()).unwrap());
     node.enter_state(state.entries(|entries: SnapshotBuilder| {
         prompts.into_iter().fold(entries.template(*template), SnapshotBuilder::prompt)
     }));

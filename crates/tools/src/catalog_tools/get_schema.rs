@@ -14,14 +14,14 @@ use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, Job, RunningCall, Tool
 use tidegate_sql::Statement;
 
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, boolean_column, text_column};
 
 /// Tables of one call at most.
 const TABLES_MAX: usize = 100;
 
-pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn tool(services: &Arc<ToolServices>) -> Tool {
     let table = json!({"anyOf": [
         {"type": "string", "description": "One or several"},
         {"type": "array", "items": {"type": "string"}},
@@ -38,7 +38,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
             .with_required("table", table)
             .with("samples", samples)
             .with_output_arguments(),
-        context_handler(node, handle),
+        context_handler(services, handle),
     )
 }
 
@@ -64,7 +64,7 @@ struct DescribedTable {
     columns: Vec<ColumnEntry>,
 }
 
-async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let Arguments { database, table, samples: expected, shape } = parse_arguments(&call)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
     let (requested, is_list) = match table {
@@ -76,7 +76,7 @@ async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Err
         return Err(Error::new(ErrorKind::InvalidArguments, message));
     }
     let mut names = requested.clone();
-    let database = node.resolve_tables(database.as_deref(), names.iter_mut(), call.principal()).await?;
+    let database = services.resolve_tables(database.as_deref(), names.iter_mut(), call.principal()).await?;
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
     for (name, requested) in names.iter().zip(requested) {
         let columns = database.columns(name, call.principal()).await?;
@@ -89,7 +89,7 @@ async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Err
     if expected > 0 {
         answer = answer.with_column("samples", samples.into_column());
     }
-    let answer = node.executor.answer_rows(answer.into_rows()?, output_options);
+    let answer = services.executor.answer_rows(answer.into_rows()?, output_options);
     Ok(answer.followed_by(move |reply, meta| async move {
         let job = reply.job();
         // Other nodes show the size of a part of a table.

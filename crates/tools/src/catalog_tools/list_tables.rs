@@ -21,11 +21,11 @@ use tokio::time::{Instant, timeout_at};
 use super::{DatabaseListing, list_catalogs, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_names::strip_database;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, count_column, text_column};
 
-pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "list_tables",
         "List tables",
@@ -37,7 +37,7 @@ pub(crate) fn tool(node: &Arc<ToolContext>) -> Tool {
                 json!({"type": "string", "description": "Words of name, comment or columns; or a glob: ord*"}),
             )
             .with_output_arguments(),
-        context_handler(node, handle),
+        context_handler(services, handle),
     )
 }
 
@@ -49,10 +49,10 @@ struct Arguments {
     shape: OutputArguments,
 }
 
-async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let Arguments { database, pattern, shape } = parse_arguments(&call)?;
     let named = database.is_some();
-    let found = list_catalogs(&node.databases, database.as_deref(), call.principal()).await?;
+    let found = list_catalogs(&services.databases, database.as_deref(), call.principal()).await?;
     if let (true, Some(DatabaseListing { catalog: Err(error), .. })) = (named, found.first()) {
         // A call for one database reports its error as an error.
         return Err(error.clone());
@@ -72,7 +72,7 @@ async fn handle(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Err
         true => into_rows(&tables, with_database, true)?.without_nulls(),
         false => into_rows(&tables, with_database, false)?,
     };
-    let answer = node.executor.answer_rows(rows, output_options);
+    let answer = services.executor.answer_rows(rows, output_options);
     let notes = if is_for_model { notes(&found, pattern.is_some(), unsearched) } else { Vec::new() };
     // Other nodes need to know the dialect of the statements that they send.
     let is_for_node = call.format() == Some(Format::Arrow) && found.len() == 1;

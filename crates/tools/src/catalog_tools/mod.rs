@@ -12,8 +12,8 @@ use tidegate_query::{Catalog, Database, Databases, QueryRows, TableStatus};
 use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 pub(crate) use self::get_schema::{fetch_examples, read_first_rows};
@@ -45,22 +45,22 @@ fn report_errors(found: &[DatabaseListing], job: &Job) {
     found.iter().filter_map(|listing| listing.catalog.as_ref().err()).for_each(|error| job.report_error_detail(error));
 }
 
-pub(crate) fn list_databases_tool(node: &Arc<ToolContext>) -> Tool {
+pub(crate) fn list_databases_tool(services: &Arc<ToolServices>) -> Tool {
     read_only_tool(
         "list_databases",
         "List databases",
         "Databases of this server with kind, SQL dialect, number of tables and status. Start here.",
         InputSchemaBuilder::new().with_output_arguments(),
-        context_handler(node, handle_list_databases),
+        context_handler(services, handle_list_databases),
     )
 }
 
-async fn handle_list_databases(node: Arc<ToolContext>, call: RunningCall) -> Result<Answer, Error> {
+async fn handle_list_databases(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let shape: OutputArguments = parse_arguments(&call)?;
-    let found = list_catalogs(&node.databases, None, call.principal()).await?;
+    let found = list_catalogs(&services.databases, None, call.principal()).await?;
     report_errors(&found, &call);
     let output_options = shape.output_options("Call list_tables with one database.")?;
-    Ok(node.executor.answer_rows(listings_as_rows(&found)?, output_options))
+    Ok(services.executor.answer_rows(listings_as_rows(&found)?, output_options))
 }
 
 fn listings_as_rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {

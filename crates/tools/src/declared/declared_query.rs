@@ -13,7 +13,7 @@ use tidegate_sql::{
 
 use super::DeclarationProblem;
 use super::input::DeclaredInput;
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 #[derive(Clone)]
 pub(super) struct DeclaredQuery {
@@ -25,14 +25,16 @@ pub(super) struct DeclaredQuery {
 
 impl DeclaredQuery {
     pub(super) fn parse(
-        node: &ToolContext,
+        services: &ToolServices,
         database: Option<&str>,
         sql: &str,
         inputs: Vec<DeclaredInput>,
     ) -> Result<Self, Vec<DeclarationProblem>> {
         let owner = Principal::process_user();
-        let database =
-            node.databases.get(database, &owner).map_err(|error| vec![DeclarationProblem::new("database", error)])?;
+        let database = services
+            .databases
+            .get(database, &owner)
+            .map_err(|error| vec![DeclarationProblem::new("database", error)])?;
         let template =
             SqlTemplate::parse(sql, database.dialect()).map_err(|error| vec![DeclarationProblem::new("sql", error)])?;
         let problems = check_parameters(&template, &inputs);

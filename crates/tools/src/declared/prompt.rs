@@ -10,7 +10,7 @@ use tidegate_runtime::{Answer, Call, Handler, Job, Prompt, PromptArgument, Reply
 
 use super::{DeclarationProblem, TextTemplate};
 use crate::table_names::NameCompleter;
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 const EMBEDDED_BYTES_MAX: usize = 256 * 1024;
 
@@ -46,7 +46,7 @@ impl DeclaredPrompt {
     ///
     /// # Errors
     /// All errors of the declaration.
-    pub fn prepare(self, node: &Arc<ToolContext>) -> Result<Prompt, Vec<DeclarationProblem>> {
+    pub fn prepare(self, services: &Arc<ToolServices>) -> Result<Prompt, Vec<DeclarationProblem>> {
         let declared: Vec<String> = self.arguments.iter().map(|argument| argument.name.clone()).collect();
         let undeclared = self.messages.iter().enumerate().flat_map(|(index, (_, part))| {
             let (PromptPart::Text(template) | PromptPart::Resource(template)) = part;
@@ -62,18 +62,18 @@ impl DeclaredPrompt {
         if !undeclared.is_empty() {
             return Err(undeclared);
         }
-        let handler = Arc::new(PromptHandler { node: node.clone(), messages: self.messages });
+        let handler = Arc::new(PromptHandler { services: services.clone(), messages: self.messages });
         let mut prompt = Prompt::new(self.name, self.description, handler);
         prompt.title = self.title;
         prompt.arguments = self.arguments;
         prompt.access = self.access;
-        prompt.completer = Some(Arc::new(NameCompleter(node.clone())));
+        prompt.completer = Some(Arc::new(NameCompleter(services.clone())));
         Ok(prompt)
     }
 }
 
 struct PromptHandler {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     messages: Vec<(ContentRole, PromptPart)>,
 }
 
@@ -102,12 +102,12 @@ impl PromptHandler {
     async fn read_resource(&self, uri: String, job: &Arc<Job>) -> Result<Content, Error> {
         // A prompt may use a resource of another toolset.
         let caller = Caller { toolset: None, ..job.caller().clone() };
-        let mime_type = self.node.registry()?.snapshot().media_type(&uri, &caller);
+        let mime_type = self.services.registry()?.snapshot().media_type(&uri, &caller);
         let mut call = Call::new(CallTarget::Resource(uri.clone()), caller);
         call.on_behalf_of = Some(job.clone());
         call.cancellation = job.cancellation();
         call.inline_limit.bytes = Some(EMBEDDED_BYTES_MAX);
-        let mut reply = self.node.registry()?.call(call)?;
+        let mut reply = self.services.registry()?.call(call)?;
         let mut text = String::new();
         while let Some(part) = reply.next().await {
             match part {

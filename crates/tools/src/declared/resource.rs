@@ -29,7 +29,7 @@ use super::declared_query::DeclaredQuery;
 use super::input::{DeclaredInput, InputKind, ScalarType, object_schema};
 use super::{DeclarationProblem, TextTemplate};
 use crate::result_resource::{PreviewExtent, send_preview};
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 /// A declared resource.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ impl DeclaredResource {
     /// All errors of the declaration.
     pub async fn prepare(
         self,
-        node: &Arc<ToolContext>,
+        services: &Arc<ToolServices>,
     ) -> Result<(PreparedResource, Option<Error>), Vec<DeclarationProblem>> {
         let problem = |at: &str, message: String| {
             vec![DeclarationProblem::new(at, Error::new(ErrorKind::InvalidArguments, message))]
@@ -106,9 +106,9 @@ impl DeclaredResource {
         let variables: Vec<String> = template.variables().map(str::to_owned).collect();
         let mime_type = self.mime_type.clone().or_else(|| infer_mime_type(&self.source).map(str::to_owned));
         let ResourceBackend { handler, watcher, unreachable, database } =
-            open_source(self.source, &variables, mime_type.clone(), node).await?;
+            open_source(self.source, &variables, mime_type.clone(), services).await?;
         let access = match database {
-            Some(database) => node.databases.tenancy().restrict(&database, self.access),
+            Some(database) => services.databases.tenancy().restrict(&database, self.access),
             None => self.access,
         };
         let prepared = if variables.is_empty() {
@@ -140,19 +140,19 @@ async fn open_source(
     source: ResourceSource,
     variables: &[String],
     mime_type: Option<String>,
-    node: &Arc<ToolContext>,
+    services: &Arc<ToolServices>,
 ) -> Result<ResourceBackend, Vec<DeclarationProblem>> {
     match source {
         ResourceSource::Sql { database, sql, inputs, format } => {
             let variables = TypedUriVariables::new(variables, inputs)?;
-            let query = DeclaredQuery::parse(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
-            let unreachable = match query.prepare(&node.statements).await {
+            let query = DeclaredQuery::parse(services, database.as_deref(), &sql, variables.inputs().to_vec())?;
+            let unreachable = match query.prepare(&services.statements).await {
                 Ok(_) => None,
                 Err(error) if error.kind() == ErrorKind::Unavailable || error.is_configuration_fault() => Some(error),
                 Err(error) => return Err(vec![DeclarationProblem::new("sql", error)]),
             };
             let database = Some(query.database.name().to_owned());
-            let handler = Arc::new(SqlResourceHandler { node: node.clone(), query, variables, format });
+            let handler = Arc::new(SqlResourceHandler { services: services.clone(), query, variables, format });
             Ok(ResourceBackend { handler, watcher: None, unreachable, database })
         }
         ResourceSource::File { folder, path, inputs } => {
@@ -164,7 +164,8 @@ async fn open_source(
             }
             let variables = Arc::new(TypedUriVariables::new(variables, inputs)?);
             let watcher = FileWatcher { folder: folder.clone(), path: path.clone(), variables: variables.clone() };
-            let handler = Arc::new(FileResourceHandler { node: node.clone(), folder, path, variables, mime_type });
+            let handler =
+                Arc::new(FileResourceHandler { services: services.clone(), folder, path, variables, mime_type });
             Ok(ResourceBackend { handler, watcher: Some(Arc::new(watcher)), unreachable: None, database: None })
         }
     }
@@ -186,7 +187,7 @@ fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
 }
 
 struct SqlResourceHandler {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     query: DeclaredQuery,
     variables: TypedUriVariables,
     format: Format,
@@ -198,14 +199,14 @@ impl Handler for SqlResourceHandler {
         let arguments = self.variables.parse_from_job(&call)?;
         let request = QueryRequest {
             database: self.query.database.clone(),
-            statement: self.query.bind_statement(&arguments, call.principal(), &self.node.statements)?,
+            statement: self.query.bind_statement(&arguments, call.principal(), &self.services.statements)?,
             output: OutputOptions {
                 format: self.format,
                 overflow_hint: "Use a tool to read the rest.",
                 ..OutputOptions::default()
             },
         };
-        Ok(self.node.executor.answer(request))
+        Ok(self.services.executor.answer(request))
     }
 }
 
@@ -300,7 +301,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 type ByteStream = BoxStream<'static, Result<Bytes, Error>>;
 
 struct FileResourceHandler {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     folder: PathBuf,
     path: TextTemplate,
     variables: Arc<TypedUriVariables>,
@@ -318,7 +319,7 @@ struct OpenResourceFile {
 impl Handler for FileResourceHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let open_file = self.open(&call).await?;
-        let store = self.node.executor.store().cloned();
+        let store = self.services.executor.store().cloned();
         Ok(Answer::written(move |reply| async move { open_file.send(store, &reply).await }))
     }
 }

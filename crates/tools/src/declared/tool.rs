@@ -25,7 +25,7 @@ use crate::arguments::{
     parse_arguments, with_paging,
 };
 use crate::ingest_tools::{IngestContext, IngestToolOptions, insert_row};
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 /// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)), a row that is
 /// added ([`DeclaredInsert`](super::DeclaredInsert)), or a request ([`HttpDefinition`](super::HttpDefinition)).
@@ -195,7 +195,7 @@ impl DeclaredTool<DeclaredSql> {
     /// All errors of the declaration.
     pub async fn prepare(
         self,
-        node: &Arc<ToolContext>,
+        services: &Arc<ToolServices>,
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
         self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
@@ -204,9 +204,9 @@ impl DeclaredTool<DeclaredSql> {
         if transaction.writes {
             self.output.reject_query_options("a tool that writes")?;
         }
-        let query = DeclaredQuery::parse(node, database.as_deref(), sql, self.inputs.clone())?
+        let query = DeclaredQuery::parse(services, database.as_deref(), sql, self.inputs.clone())?
             .in_transaction(transaction.clone())?;
-        let (columns, unreachable) = match query.prepare(&node.statements).await {
+        let (columns, unreachable) = match query.prepare(&services.statements).await {
             Ok(columns) => (columns, None),
             // A row policy that does not fit its table closes this table, and not the node.
             Err(error)
@@ -225,11 +225,11 @@ impl DeclaredTool<DeclaredSql> {
             vec![DeclarationProblem::new("sql", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
         })?;
         let writes = transaction.writes;
-        let access = node.databases.tenancy().restrict(query.database.name(), self.access.clone());
+        let access = services.databases.tenancy().restrict(query.database.name(), self.access.clone());
         let annotations = complete_annotations(self.annotations.clone(), writes);
         let arguments = if writes { output_properties() } else { with_paging(output_properties()) };
         let (elicited, output) = (elicited_parameters, self.output.clone());
-        let handler = SqlToolHandler { node: node.clone(), query, elicited, confirmation, output, columns };
+        let handler = SqlToolHandler { services: services.clone(), query, elicited, confirmation, output, columns };
         let mut tool = Self { access, ..self }.into_tool(Arc::new(handler), annotations, arguments)?;
         tool.output_schema = output_schema.map(Arc::new);
         Ok((tool, unreachable))
@@ -251,7 +251,7 @@ fn complete_annotations(tool_annotations: ToolAnnotations, writes: bool) -> Tool
 }
 
 struct SqlToolHandler {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     query: DeclaredQuery,
     elicited: ElicitedParameters,
     confirmation: Option<Confirmation>,
@@ -266,11 +266,11 @@ impl Handler for SqlToolHandler {
         let mut paging: PagingArguments = parse_arguments(&call)?;
         self.output.apply(&mut paging.output);
         paging.delivery = self.output.delivery.map(|delivery| delivery.name().to_owned()).or(paging.delivery);
-        if let Some(page) = paging.read_page(&self.node, self.columns.as_ref(), &call)? {
+        if let Some(page) = paging.read_page(&self.services, self.columns.as_ref(), &call)? {
             return Ok(page);
         }
         let arguments = self.elicited.complete(&call).await?;
-        let mut statement = self.query.bind_statement(&arguments, call.principal(), &self.node.statements)?;
+        let mut statement = self.query.bind_statement(&arguments, call.principal(), &self.services.statements)?;
         if let Some(confirmation) = &self.confirmation {
             statement = Box::pin(self.confirm(confirmation, &arguments, statement, &call)).await?;
         }
@@ -284,9 +284,9 @@ impl Handler for SqlToolHandler {
             },
         };
         if self.query.writes() {
-            return Ok(self.node.executor.answer(request));
+            return Ok(self.services.executor.answer(request));
         }
-        paging.run_query(&self.node, request, &call)
+        paging.run_query(&self.services, request, &call)
     }
 }
 
@@ -307,7 +307,7 @@ impl SqlToolHandler {
         confirmation.check_client(call)?;
         let with_rule = |commit| Arc::new(Transaction { commit, ..statement.transaction().as_ref().clone() });
         let counted = statement.clone().in_transaction(with_rule(CommitRule::Never));
-        let rows = self.node.executor.count_changed_rows(&self.query.database, &counted, call).await?;
+        let rows = self.services.executor.count_changed_rows(&self.query.database, &counted, call).await?;
         confirmation.request(arguments, Some(rows), call).await?;
         let transaction = with_rule(CommitRule::IfRowsChanged(rows));
         Ok(statement.in_transaction(transaction))
@@ -329,11 +329,11 @@ pub trait StatementSource: Send + Sync + 'static {
 
 /// The handler of a tool that answers with the rows of `source` in `database`.
 pub fn statement_tool_handler(
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     database: String,
     source: impl StatementSource,
 ) -> Arc<dyn Handler> {
-    Arc::new(StatementToolHandler { node, database, source: Arc::new(source) })
+    Arc::new(StatementToolHandler { services, database, source: Arc::new(source) })
 }
 
 /// Adds the arguments of every tool with a table to `tool`: output format and delivery.
@@ -356,7 +356,7 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
 }
 
 struct StatementToolHandler<S> {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     database: String,
     source: Arc<S>,
 }
@@ -365,7 +365,7 @@ struct StatementToolHandler<S> {
 impl<S: StatementSource> Handler for StatementToolHandler<S> {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let paging: PagingArguments = parse_arguments(&call)?;
-        if let Some(page) = paging.read_page(&self.node, None, &call)? {
+        if let Some(page) = paging.read_page(&self.services, None, &call)? {
             return Ok(page);
         }
         let mut own = call.arguments().clone();
@@ -373,11 +373,11 @@ impl<S: StatementSource> Handler for StatementToolHandler<S> {
         let missing = || Error::internal(format!("the database {} is not a database of the server", self.database));
         let answer = async {
             let request = QueryRequest {
-                database: self.node.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
+                database: self.services.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
                 statement: self.source.statement(&call, own.clone()).await?,
                 output: paging.output.output_options("Request less with other arguments.")?,
             };
-            paging.run_query(&self.node, request, &call)
+            paging.run_query(&self.services, request, &call)
         };
         let answer = answer.await;
         let source = self.source.clone();

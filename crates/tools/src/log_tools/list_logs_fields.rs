@@ -79,7 +79,7 @@ async fn handle_list_logs_fields(context: Arc<LogContext>, call: RunningCall) ->
         .with_column("search", text_column(fields.iter().map(search_kind)))
         .with_column("values", count_column(values))
         .with_column("example", text_column(example));
-    Ok(context.node.executor.answer_rows(table.into_rows()?, arguments.output.output_options("")?))
+    Ok(context.services.executor.answer_rows(table.into_rows()?, arguments.output.output_options("")?))
 }
 
 /// Counts the values of `fields` in a sample of rows.

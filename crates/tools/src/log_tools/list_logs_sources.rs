@@ -17,8 +17,8 @@ use super::scan::numbers;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::log_sources::{LogSource, ResolvedSource};
 use crate::source_columns::{FIRST_TIME, LAST_TIME, first_and_last};
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{MixedNumbers, TableBuilder, count_column, open_typed_rows, text_column};
 
 /// The sources that are read concurrently.
@@ -45,7 +45,7 @@ struct SourceRow {
 
 async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
     let shape: OutputArguments = parse_arguments(&call)?;
-    let databases = &context.node.databases;
+    let databases = &context.services.databases;
     let visible = context.sources.visible_to(databases, call.principal());
     let described = visible.iter().map(|source| describe(&context, source, call.job()));
     let described: Vec<Result<SourceRow, Error>> =
@@ -72,19 +72,19 @@ async fn handle(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, E
     if rows.iter().any(|row| row.error.is_some()) {
         table = table.with_column("error", text_column(rows.iter().map(|row| row.error.clone())));
     }
-    Ok(context.node.executor.answer_rows(table.into_rows()?, shape.output_options("")?))
+    Ok(context.services.executor.answer_rows(table.into_rows()?, shape.output_options("")?))
 }
 
 async fn describe(context: &LogContext, source: &LogSource, job: &Arc<Job>) -> Result<SourceRow, Error> {
     let principal = job.principal();
     let failed = |error: &Error, roles| SourceRow { roles, error: Some(error.to_string()), ..SourceRow::default() };
-    let resolved = match ResolvedSource::resolve(source, &context.node.databases, principal).await {
+    let resolved = match ResolvedSource::resolve(source, &context.services.databases, principal).await {
         Ok(resolved) => resolved,
         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
         Err(error) => return Ok(failed(&error, None)),
     };
     let roles = Some(resolved.columns.to_string());
-    let covered = match covered_entries(&context.node, &resolved, job).await {
+    let covered = match covered_entries(&context.services, &resolved, job).await {
         Ok(covered) => covered,
         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
         Err(error) => return Ok(failed(&error, roles)),
@@ -117,14 +117,16 @@ pub(crate) struct CoveredEntries {
 /// # Errors
 /// If the source cannot be read, or the call was cancelled.
 pub(crate) async fn covered_entries(
-    node: &ToolContext,
+    services: &ToolServices,
     source: &ResolvedSource,
     job: &Arc<Job>,
 ) -> Result<CoveredEntries, Error> {
-    tokio::time::timeout(COVERED_TIME_TIMEOUT, read(node, source, job)).await.unwrap_or_else(|_| Ok(Default::default()))
+    tokio::time::timeout(COVERED_TIME_TIMEOUT, read(services, source, job))
+        .await
+        .unwrap_or_else(|_| Ok(Default::default()))
 }
 
-async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Result<CoveredEntries, Error> {
+async fn read(services: &ToolServices, source: &ResolvedSource, job: &Arc<Job>) -> Result<CoveredEntries, Error> {
     let mut select = Vec::from(first_and_last(&source.columns.time));
     // Log files are read as a whole anyway; elsewhere, an index may have the times.
     let is_log_file = source.columns.positions.contains(&ENTRY_FILE_ID);
@@ -132,7 +134,7 @@ async fn read(node: &ToolContext, source: &ResolvedSource, job: &Arc<Job>) -> Re
         select.push(Selection::aggregate(AggregateFunction::Count, PARSE_ERROR, PARSE_ERRORS));
     }
     let spec = QuerySpec { select, ..QuerySpec::new(&source.table) };
-    let mut rows = open_typed_rows(node, &*source.database, &spec, job, MixedNumbers::Floats).await?;
+    let mut rows = open_typed_rows(services, &*source.database, &spec, job, MixedNumbers::Floats).await?;
     let Some(batch) = rows.next().await.transpose()? else { return Ok(CoveredEntries::default()) };
     let parse_errors = numbers(&batch, PARSE_ERRORS).filter(|counts| !counts.is_empty()).map(|counts| counts.value(0));
     Ok(CoveredEntries { times: time_of(&batch, FIRST_TIME).zip(time_of(&batch, LAST_TIME)), parse_errors })

@@ -15,12 +15,12 @@ use tidegate_core::{Access, AllowedNames, PrincipalRule};
 use tidegate_runtime::SnapshotBuilder;
 
 use crate::log_sources::LogSources;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::add_tools;
+use crate::tool_services::ToolServices;
 
 /// What the log tools need: the node and its sources.
 pub(crate) struct LogContext {
-    pub(crate) node: Arc<ToolContext>,
+    pub(crate) services: Arc<ToolServices>,
     pub(crate) sources: LogSources,
     uniform_times: counting::UniformTimes,
 }
@@ -29,15 +29,18 @@ pub(crate) struct LogContext {
 /// `sources`; without sources, nobody has them.
 pub fn register_log_tools(
     builder: SnapshotBuilder,
-    node: &Arc<ToolContext>,
+    services: &Arc<ToolServices>,
     sources: &LogSources,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {
     if sources.is_empty() {
         return builder;
     }
-    let context =
-        Arc::new(LogContext { node: node.clone(), sources: sources.clone(), uniform_times: Default::default() });
+    let context = Arc::new(LogContext {
+        services: services.clone(),
+        sources: sources.clone(),
+        uniform_times: Default::default(),
+    });
     let tools = [
         list_logs_sources::tool(&context),
         list_logs_fields::list_logs_fields_tool(&context),
@@ -46,7 +49,7 @@ pub fn register_log_tools(
     ];
     let rule_context = context.clone();
     let rule = PrincipalRule::new(move |principal| {
-        !rule_context.sources.visible_to(&rule_context.node.databases, principal).is_empty()
+        !rule_context.sources.visible_to(&rule_context.services.databases, principal).is_empty()
     });
     let access = Access { principal_rule: Some(rule), ..Access::default() };
     let builder = match allowed.includes(source_resource::NAME) {

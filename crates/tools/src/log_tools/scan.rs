@@ -181,7 +181,8 @@ impl SourceSearch<'_> {
         let Self { search, source, deadline, .. } = *self;
         let ended = || Some("the scan ended at its time limit".to_owned());
         let spec = build_query(self, further);
-        let opened = open_typed_rows(&search.context.node, &*source.database, &spec, search.job, MixedNumbers::Text);
+        let opened =
+            open_typed_rows(&search.context.services, &*source.database, &spec, search.job, MixedNumbers::Text);
         let Ok(opened) = tokio::time::timeout_at(deadline, opened).await else { return Ok(ended()) };
         let mut batches = opened?;
         loop {

@@ -296,8 +296,8 @@ async fn resolve_sources(
     job: &Arc<Job>,
     violations: &mut Vec<Violation>,
 ) -> Result<(Vec<ResolvedSource>, Vec<(String, Error)>), Error> {
-    let (node, principal) = (&context.node, job.principal());
-    let visible = context.sources.visible_to(&node.databases, principal);
+    let (services, principal) = (&context.services, job.principal());
+    let visible = context.sources.visible_to(&services.databases, principal);
     match (names.is_empty(), visible.as_slice()) {
         (_, []) => return Err(no_sources_error()),
         (true, [only]) => names.push(only.name.clone()),
@@ -321,7 +321,7 @@ async fn resolve_sources(
         if sources.iter().any(|known| known.name == name) {
             continue;
         }
-        match ResolvedSource::resolve(source, &node.databases, principal).await {
+        match ResolvedSource::resolve(source, &services.databases, principal).await {
             Ok(source) => sources.push(source),
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
             Err(error) => failures.push((name, error)),
@@ -368,7 +368,7 @@ async fn covered_time_of_all(
 ) -> Result<Option<(i64, i64)>, Error> {
     let mut all: Option<(i64, i64)> = None;
     for source in &set.sources {
-        match covered_entries(&context.node, source, job).await {
+        match covered_entries(&context.services, source, job).await {
             Ok(CoveredEntries { times: Some((first, last)), .. }) => {
                 let (start, end) = all.unwrap_or((first, last));
                 all = Some((start.min(first), end.max(last)));

@@ -44,13 +44,13 @@ fn base_template(context: &Arc<LogContext>, access: Access) -> ResourceTemplate 
 }
 
 async fn read(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Error> {
-    let (node, principal) = (&context.node, call.principal());
+    let (services, principal) = (&context.services, call.principal());
     let name = call.variable("source").unwrap_or_default();
     let source = find(&context, name, principal).ok_or_else(|| {
-        let visible = context.sources.visible_to(&node.databases, principal);
+        let visible = context.sources.visible_to(&services.databases, principal);
         Error::new(ErrorKind::NotFound, unknown_source_message(name, &visible))
     })?;
-    let resolved = ResolvedSource::resolve(source, &node.databases, principal).await?;
+    let resolved = ResolvedSource::resolve(source, &services.databases, principal).await?;
     let column = |column: &crate::source_columns::SourceColumn| {
         let role = resolved.columns.role(&column.name);
         json!({"name": column.name, "type": column.type_name.to_lowercase(), "role": role})
@@ -66,7 +66,7 @@ async fn read(context: Arc<LogContext>, call: RunningCall) -> Result<Answer, Err
 }
 
 fn find<'a>(context: &'a LogContext, name: &str, principal: &Principal) -> Option<&'a LogSource> {
-    let visible = context.sources.visible_to(&context.node.databases, principal);
+    let visible = context.sources.visible_to(&context.services.databases, principal);
     visible.into_iter().find(|source| source.name == name)
 }
 
@@ -77,7 +77,7 @@ struct Sources {
 
 impl Sources {
     fn names(&self, principal: &Principal) -> impl Iterator<Item = String> {
-        let visible = self.context.sources.visible_to(&self.context.node.databases, principal);
+        let visible = self.context.sources.visible_to(&self.context.services.databases, principal);
         visible.into_iter().map(|source| source.name.clone())
     }
 }
@@ -109,7 +109,7 @@ impl ResourceWatcher for Sources {
         let name = variables.get("source").map(String::as_str).unwrap_or_default();
         // Hidden or absent.
         let Some(source) = find(&self.context, name, principal) else { return Ok(None) };
-        match self.context.node.databases.get(Some(&source.database), principal) {
+        match self.context.services.databases.get(Some(&source.database), principal) {
             Ok(database) => database.rows_version_tag(&source.table, principal).await,
             Err(_) => Ok(None),
         }

@@ -22,7 +22,7 @@ use tidegate_telemetry::metrics::{
 use super::columns::{DeclaredKind, MetricColumns, SampleKinds, TableShape};
 use super::{MetricSource, MetricTable};
 use crate::source_columns::{ColumnProblem, FIRST_TIME, FieldKind, LAST_TIME, first_and_last, time_conditions};
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The maximum number of series that are listed, over all metrics.
@@ -30,7 +30,7 @@ const SERIES_LISTED_MAX: u64 = 100_000;
 
 /// A table of samples, as the caller of one call sees it.
 pub(crate) struct TableMetrics<'a> {
-    node: &'a ToolContext,
+    services: &'a ToolServices,
     job: &'a Arc<Job>,
     database: Arc<dyn Database>,
     table: &'a MetricTable,
@@ -52,10 +52,10 @@ impl<'a> TableMetrics<'a> {
     pub(crate) async fn open(
         source: &MetricSource,
         table: &'a MetricTable,
-        node: &'a ToolContext,
+        services: &'a ToolServices,
         job: &'a Arc<Job>,
     ) -> Result<Self, Error> {
-        let database = node.databases.get(Some(&table.database), job.principal())?.clone();
+        let database = services.databases.get(Some(&table.database), job.principal())?.clone();
         let columns = table.recognize_columns(&*database, job.principal()).await?.map_err(|problems| {
             let problems = ColumnProblem::join(problems);
             Error::new(
@@ -63,7 +63,7 @@ impl<'a> TableMetrics<'a> {
                 format!("the metric source {:?} cannot be read: {problems}", source.name),
             )
         })?;
-        Ok(Self { node, job, database, table, columns })
+        Ok(Self { services, job, database, table, columns })
     }
 
     /// The metrics with their labels and the time that they cover, and how many are left out.
@@ -278,7 +278,7 @@ impl<'a> TableMetrics<'a> {
     }
 
     async fn open_rows(&self, spec: &QuerySpec) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        open_typed_rows(self.node, &*self.database, spec, self.job, MixedNumbers::Floats).await
+        open_typed_rows(self.services, &*self.database, spec, self.job, MixedNumbers::Floats).await
     }
 
     /// The query for the rows of `metric`, or of all metrics, that may be selected. Conditions on labels are checked again.

@@ -66,7 +66,7 @@ struct Arguments {
 
 async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer, Error> {
     let arguments: Arguments = parse_arguments(&call)?;
-    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, call.principal())?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.services.databases, call.principal())?;
     let mut violations = Vec::new();
     let selection = LabelSelection::parse(&arguments.labels, None).unwrap_or_else(|more| {
         violations.extend(more);
@@ -81,7 +81,7 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
     let mut notes = Vec::new();
     let skipped = match &source.kind {
         MetricSourceKind::Table(table) => {
-            let metrics = TableMetrics::open(source, table, &context.node, call.job()).await?;
+            let metrics = TableMetrics::open(source, table, &context.services, call.job()).await?;
             notes.extend(metrics.columns.note_without_role());
             let catalog = metrics.catalog(&selection, Some(both)).await?.0;
             let (requested, skipped) = select(&catalog, &filter, METRICS_MAX)?;

@@ -52,11 +52,11 @@ struct Arguments {
 
 async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer, Error> {
     let arguments: Arguments = parse_arguments(&call)?;
-    let visible = context.sources.visible_to(&context.node.databases, call.principal());
+    let visible = context.sources.visible_to(&context.services.databases, call.principal());
     if let (None, [_, _, ..]) = (&arguments.source, visible.as_slice()) {
         return Ok(answer_sources(&visible));
     }
-    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, call.principal())?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.services.databases, call.principal())?;
     let mut violations = Vec::new();
     let selection = LabelSelection::parse(&arguments.labels, None).unwrap_or_else(|more| {
         violations.extend(more);
@@ -74,7 +74,7 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
     let filter = CatalogFilter::new(&arguments.pattern, arguments.labels.keys().cloned().collect());
     let (metrics, left_out, mut notes) = match &source.kind {
         MetricSourceKind::Table(table) => {
-            let metrics = TableMetrics::open(source, table, &context.node, call.job()).await?;
+            let metrics = TableMetrics::open(source, table, &context.services, call.job()).await?;
             let notes: Vec<String> = metrics.columns.note_without_role().into_iter().collect();
             let (metrics, left_out) = metrics.catalog(&selection, named.then_some(window)).await?;
             (metrics, left_out, notes)
@@ -170,7 +170,7 @@ async fn search(context: &MetricContext, source: &MetricSource, job: &Arc<Job>) 
     let of_source = |window: TimeWindow| format!("the source has samples from {window}");
     Ok(match &source.kind {
         MetricSourceKind::Table(table) => {
-            let metrics = TableMetrics::open(source, table, &context.node, job).await?;
+            let metrics = TableMetrics::open(source, table, &context.services, job).await?;
             metrics.covered_time().await?.map(of_source)
         }
         MetricSourceKind::Prometheus(api) => {

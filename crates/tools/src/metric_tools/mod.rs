@@ -13,12 +13,12 @@ use tidegate_runtime::SnapshotBuilder;
 
 use crate::arguments::read_time;
 use crate::metric_sources::MetricSources;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, any_of};
+use crate::tool_services::ToolServices;
 
 /// What the metric tools need: the node and its sources.
 pub(crate) struct MetricContext {
-    pub(crate) node: Arc<ToolContext>,
+    pub(crate) services: Arc<ToolServices>,
     pub(crate) sources: MetricSources,
 }
 
@@ -26,18 +26,19 @@ pub(crate) struct MetricContext {
 /// one of `sources`; without sources, nobody has them.
 pub fn register_metric_tools(
     builder: SnapshotBuilder,
-    node: &Arc<ToolContext>,
+    services: &Arc<ToolServices>,
     sources: &MetricSources,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {
     if sources.is_empty() {
         return builder;
     }
-    let context = Arc::new(MetricContext { node: node.clone(), sources: sources.clone() });
+    let context = Arc::new(MetricContext { services: services.clone(), sources: sources.clone() });
     let tools = [list_metrics::tool(&context), query_metrics::tool(&context), compare_metrics::tool(&context)];
     let of_rule = context.clone();
-    let rule =
-        PrincipalRule::new(move |principal| !of_rule.sources.visible_to(&of_rule.node.databases, principal).is_empty());
+    let rule = PrincipalRule::new(move |principal| {
+        !of_rule.sources.visible_to(&of_rule.services.databases, principal).is_empty()
+    });
     let access = Access { principal_rule: Some(rule), ..Access::default() };
     add_tools(builder, tools, &access, allowed)
 }

@@ -58,7 +58,7 @@ struct Arguments {
 
 async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer, Error> {
     let arguments: Arguments = parse_arguments(&call)?;
-    let source = context.sources.find(arguments.source.as_deref(), &context.node.databases, call.principal())?;
+    let source = context.sources.find(arguments.source.as_deref(), &context.services.databases, call.principal())?;
     let now = now_nanos();
     let mut violations = Vec::new();
     let (after, before) = read_window(&arguments.after, &arguments.before, (now, WINDOW_NS), &mut violations);
@@ -76,7 +76,7 @@ async fn handle(context: Arc<MetricContext>, call: RunningCall) -> Result<Answer
     };
     let answer: MetricAnswer = match &source.kind {
         MetricSourceKind::Table(table) => {
-            TableMetrics::open(source, table, &context.node, call.job()).await?.query(&request, now).await?
+            TableMetrics::open(source, table, &context.services, call.job()).await?.query(&request, now).await?
         }
         MetricSourceKind::Prometheus(api) => PrometheusMetrics::new(&**api).query(&request, now).await?,
         MetricSourceKind::Node(recorder) => {

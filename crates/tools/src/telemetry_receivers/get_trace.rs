@@ -14,8 +14,8 @@ use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, Tra
 
 use crate::arguments::parse_arguments;
 use crate::source_columns::TablePresence;
-use crate::tool_context::ToolContext;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, context_handler, read_only_tool};
+use crate::tool_services::ToolServices;
 use crate::typed_rows::{MixedNumbers, open_typed_rows};
 
 /// The columns of a span.
@@ -33,7 +33,7 @@ pub struct TraceSource {
 }
 
 struct TraceContext {
-    node: Arc<ToolContext>,
+    services: Arc<ToolServices>,
     source: TraceSource,
     limits: TelemetryLimits,
 }
@@ -42,14 +42,14 @@ struct TraceContext {
 /// database of `source`.
 pub fn register_traces(
     builder: SnapshotBuilder,
-    node: &Arc<ToolContext>,
+    services: &Arc<ToolServices>,
     source: TraceSource,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {
-    let context = Arc::new(TraceContext { node: node.clone(), source, limits: TelemetryLimits::default() });
+    let context = Arc::new(TraceContext { services: services.clone(), source, limits: TelemetryLimits::default() });
     let of_rule = context.clone();
     let rule = PrincipalRule::new(move |principal: &Principal| {
-        let mut databases = of_rule.node.databases.visible_to(principal);
+        let mut databases = of_rule.services.databases.visible_to(principal);
         databases.any(|database| database.name() == of_rule.source.database) && of_rule.source.presence.exists()
     });
     let access = Access { principal_rule: Some(rule), ..Access::default() };
@@ -83,7 +83,7 @@ async fn handle(context: Arc<TraceContext>, call: RunningCall) -> Result<Answer,
         return Err(Error::new(ErrorKind::InvalidArguments, message));
     }
     let name = database.as_deref().unwrap_or(&context.source.database);
-    let database = context.node.databases.get(Some(name), call.principal())?.clone();
+    let database = context.services.databases.get(Some(name), call.principal())?.clone();
     let spans_max = context.limits.tree_spans_max;
     let of_trace = Operand::One(Parameter::Text(trace_id.clone()));
     let spec = QuerySpec {
@@ -93,7 +93,7 @@ async fn handle(context: Arc<TraceContext>, call: RunningCall) -> Result<Answer,
         limit: spans_max as u64 + 1,
         ..QuerySpec::new(TelemetryTable::Traces.name())
     };
-    let mut rows = open_typed_rows(&context.node, &*database, &spec, call.job(), MixedNumbers::Floats).await?;
+    let mut rows = open_typed_rows(&context.services, &*database, &spec, call.job(), MixedNumbers::Floats).await?;
     let mut spans = Vec::new();
     while let Some(batch) = rows.next().await.transpose()? {
         call.usage().count_rows(batch.num_rows() as u64);

@@ -16,7 +16,7 @@ use tidegate_query::{Databases, Executor};
 use tidegate_results::{ResultStore, StoreLimits};
 use tidegate_runtime::{AnswerMeta, BodyMetadata, Registry, Reply, ReplyPart, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
-use tidegate_tools::{NodeIdentity, ToolContext, register};
+use tidegate_tools::{NodeIdentity, ToolServices, register};
 
 use crate::fake::call;
 
@@ -44,7 +44,7 @@ impl FileFixture {
         let store = ResultStore::open(spool.path(), StoreLimits { free_bytes: 0, ..limits }).await.unwrap();
         let executor = Executor::new(EventDispatcher::default()).with_store(Some(store));
         let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-        let view = ToolContext::new(Databases::new([]), executor, identity);
+        let services = ToolServices::new(Databases::new([]), executor, identity);
         let resource = DeclaredResource {
             uri: "files://{name}".to_owned(),
             name: "files".to_owned(),
@@ -60,12 +60,12 @@ impl FileFixture {
             limits: CallLimits { inline: Some(Budget { rows: None, bytes: Some(budget) }), ..CallLimits::default() },
             cache: None,
         };
-        let Ok((PreparedResource::Template(template), None)) = resource.prepare(&view).await else {
+        let Ok((PreparedResource::Template(template), None)) = resource.prepare(&services).await else {
             panic!("a template")
         };
-        let entries = register(SnapshotBuilder::new(), &view).template(*template);
+        let entries = register(SnapshotBuilder::new(), &services).template(*template);
         let registry = Registry::new(entries.build(), EventDispatcher::default());
-        view.attach(&registry);
+        services.attach(&registry);
         Self { registry, files, _spool: spool }
     }
 

@@ -10,7 +10,7 @@ use tidegate_tools::declared::{
     DeclaredInput, DeclaredResource, InputKind, PreparedResource, ResourceSource, ScalarType, TextTemplate,
 };
 
-use crate::fake::{call, collect_answer, owner, shop, view};
+use crate::fake::{call, collect_answer, owner, services, shop};
 
 fn input(name: &str, kind: InputKind, constraints: Value) -> DeclaredInput {
     let constraints: Map<String, Value> = constraints.as_object().unwrap().clone();
@@ -18,7 +18,7 @@ fn input(name: &str, kind: InputKind, constraints: Value) -> DeclaredInput {
 }
 
 async fn registry(uri: &str, source: ResourceSource) -> Arc<Registry> {
-    let view = view([shop()]);
+    let services = services([shop()]);
     let resource = DeclaredResource {
         uri: uri.to_owned(),
         name: "declared".to_owned(),
@@ -30,9 +30,11 @@ async fn registry(uri: &str, source: ResourceSource) -> Arc<Registry> {
         limits: CallLimits::default(),
         cache: None,
     };
-    let Ok((PreparedResource::Template(template), None)) = resource.prepare(&view).await else { panic!("a template") };
+    let Ok((PreparedResource::Template(template), None)) = resource.prepare(&services).await else {
+        panic!("a template")
+    };
     let registry = Registry::new(SnapshotBuilder::new().template(*template).build(), EventDispatcher::default());
-    view.attach(&registry);
+    services.attach(&registry);
     registry
 }
 

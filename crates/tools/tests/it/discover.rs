@@ -8,7 +8,7 @@ use tidegate_runtime::Registry;
 use tidegate_runtime::event::{Event, EventDispatcher, Subscriber};
 use tidegate_tools::snapshot;
 
-use crate::fake::{call_tool, node, shop, tables_with_ids, typed_values_database, unreachable, view};
+use crate::fake::{call_tool, node, services, shop, tables_with_ids, typed_values_database, unreachable};
 
 /// The details of errors that the log has.
 #[derive(Default)]
@@ -92,10 +92,10 @@ async fn a_search_of_columns_ends_in_time_and_names_what_it_has_not_searched() {
 #[tokio::test]
 async fn the_log_has_the_detail_of_an_error_within_an_answer() {
     for tool in ["list_databases", "list_tables"] {
-        let (details, view) = (Arc::new(ErrorDetails::default()), view([shop(), unreachable()]));
+        let (details, services) = (Arc::new(ErrorDetails::default()), services([shop(), unreachable()]));
         let events = EventDispatcher::new([details.clone() as Arc<dyn Subscriber>]);
-        let registry = Registry::new(snapshot(&view), events);
-        view.attach(&registry);
+        let registry = Registry::new(snapshot(&services), events);
+        services.attach(&registry);
         let answer = call_tool(&registry, tool, json!({})).await;
         assert!(answer.contains("the disk is away") && !answer.contains("detail of"), "{answer}");
         assert_eq!(*details.0.lock(), ["detail of warehouse"], "{tool}");

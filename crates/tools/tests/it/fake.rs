@@ -16,7 +16,7 @@ use tidegate_query::{
 };
 use tidegate_runtime::{Call, Job, Registry, Reply, ReplyPart, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
-use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
+use tidegate_tools::{NodeIdentity, ToolServices, snapshot};
 
 /// A table in memory; without a batch it cannot be read.
 pub(crate) struct FakeTable {
@@ -205,21 +205,21 @@ impl Plan for FakePlan {
 
 /// A node over `databases`.
 pub(crate) fn node(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Registry> {
-    let view = view(databases);
-    let registry = Registry::new(snapshot(&view), EventDispatcher::default());
-    view.attach(&registry);
+    let services = services(databases);
+    let registry = Registry::new(snapshot(&services), EventDispatcher::default());
+    services.attach(&registry);
     registry
 }
 
 /// A node whose tools have no registry attached.
 pub(crate) fn view_without_registry() -> Arc<Registry> {
-    Registry::new(snapshot(&view([])), EventDispatcher::default())
+    Registry::new(snapshot(&services([])), EventDispatcher::default())
 }
 
-pub(crate) fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<ToolContext> {
+pub(crate) fn services(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<ToolServices> {
     let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    ToolContext::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity)
+    ToolServices::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity)
 }
 
 /// The owner on the command line.

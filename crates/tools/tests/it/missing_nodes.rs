@@ -11,7 +11,7 @@ use tidegate_tools::{
     register, register_log_tools, register_metric_tools, register_traces,
 };
 
-use crate::fake::{call, network, view};
+use crate::fake::{call, network, services};
 
 const NOTE: &str =
     "This answer is partial: it lacks the rows of 1 node, about 40 % of all rows: oslo (did not answer within 20 s).";
@@ -53,7 +53,7 @@ fn registry() -> Arc<Registry> {
             ]),
         ),
     ];
-    let view = view([network(tables, missing)]);
+    let services = services([network(tables, missing)]);
     let (database, everything) = ("sites".to_owned(), AllowedNames::Everything);
     let logs = LogSources::new([LogSource {
         name: "app".to_owned(),
@@ -67,13 +67,13 @@ fn registry() -> Arc<Registry> {
         ..MetricTable::default()
     }));
     let metrics = MetricSources::new([MetricSource { name: "plant".to_owned(), access: Vec::new(), kind }]);
-    let builder = register(SnapshotBuilder::new(), &view);
-    let builder = register_log_tools(builder, &view, &logs, &everything);
-    let builder = register_metric_tools(builder, &view, &metrics, &everything);
+    let builder = register(SnapshotBuilder::new(), &services);
+    let builder = register_log_tools(builder, &services, &logs, &everything);
+    let builder = register_metric_tools(builder, &services, &metrics, &everything);
     let traces = TraceSource { database, presence: TablePresence::default() };
-    let builder = register_traces(builder, &view, traces, &everything);
+    let builder = register_traces(builder, &services, traces, &everything);
     let registry = Registry::new(builder.build(), EventDispatcher::default());
-    view.attach(&registry);
+    services.attach(&registry);
     registry
 }
 

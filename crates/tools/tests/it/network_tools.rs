@@ -14,7 +14,7 @@ use tidegate_query::{
 };
 use tidegate_runtime::{Job, Registry, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
-use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
+use tidegate_tools::{NodeIdentity, ToolServices, snapshot};
 
 use crate::fake::{call, call_tool, collect_answer, owner, shop};
 use crate::tool_list::listed;
@@ -199,9 +199,9 @@ fn network(name: &'static str, nodes: &[(&'static str, Behaviour)]) -> Arc<dyn D
 
 fn registry(databases: Databases) -> Arc<Registry> {
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    let view = ToolContext::new(databases, Executor::new(EventDispatcher::default()), identity);
-    let registry = Registry::new(snapshot(&view), EventDispatcher::default());
-    view.attach(&registry);
+    let services = ToolServices::new(databases, Executor::new(EventDispatcher::default()), identity);
+    let registry = Registry::new(snapshot(&services), EventDispatcher::default());
+    services.attach(&registry);
     registry
 }
 

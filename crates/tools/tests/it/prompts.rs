@@ -7,7 +7,7 @@ use tidegate_core::{AllowedNames, CallTarget, ContentRole};
 use tidegate_runtime::{Registry, Snapshot, SnapshotBuilder};
 use tidegate_tools::{LogSource, LogSources, MetricSources, register_investigation};
 
-use crate::fake::{call, collect_answer, node, owner, shop, typed_values_database, unreachable, view};
+use crate::fake::{call, collect_answer, node, owner, services, shop, typed_values_database, unreachable};
 
 async fn prompt(registry: &Arc<Registry>, name: &str, arguments: Value) -> String {
     match registry.call(call(CallTarget::Prompt(name.to_owned()), arguments)) {
@@ -134,7 +134,7 @@ fn investigation(database: Option<&str>) -> Snapshot {
     let logs = LogSources::new(database.map(source));
     let metrics = MetricSources::default();
     let builder = SnapshotBuilder::new();
-    register_investigation(builder, &view([shop()]), &logs, &metrics, &AllowedNames::Everything).build()
+    register_investigation(builder, &services([shop()]), &logs, &metrics, &AllowedNames::Everything).build()
 }
 
 #[tokio::test]

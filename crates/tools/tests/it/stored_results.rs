@@ -15,7 +15,7 @@ use tidegate_runtime::{
     Answer, AnswerMeta, BodyMetadata, Call, Job, Registry, ReplyPart, SnapshotBuilder, Tool, event::EventDispatcher,
     handler_fn,
 };
-use tidegate_tools::{NodeIdentity, ToolContext, register};
+use tidegate_tools::{NodeIdentity, ToolServices, register};
 use tokio::sync::mpsc::Receiver;
 
 use crate::fake::{collect_answer, owner};
@@ -42,14 +42,14 @@ impl StoredResultFixture {
         let store = ResultStore::open(folder.path(), limits).await.unwrap();
         let executor = Executor::new(EventDispatcher::default()).with_store(Some(store.clone()));
         let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-        let view = ToolContext::new(Databases::new([]), executor, identity);
+        let services = ToolServices::new(Databases::new([]), executor, identity);
         let waiting = handler_fn(|call| async move {
             call.cancelled().await;
             Ok(Answer::content(Vec::new()))
         });
         let builder = SnapshotBuilder::new().tool(Tool::new("wait", "waits", waiting));
-        let registry = Registry::new(register(builder, &view).build(), EventDispatcher::default());
-        view.attach(&registry);
+        let registry = Registry::new(register(builder, &services).build(), EventDispatcher::default());
+        services.attach(&registry);
         let mut reply = registry.call(Call::new(CallTarget::Tool("wait".to_owned()), owner())).unwrap();
         let job = reply.job().clone();
         tokio::spawn(async move { while reply.next().await.is_some() {} });

@@ -10,7 +10,7 @@ use tidegate_query::{
 };
 use tidegate_runtime::{Registry, event::EventDispatcher};
 use tidegate_sql::{SqlDialect, Statement};
-use tidegate_tools::{NodeIdentity, ToolContext, snapshot};
+use tidegate_tools::{NodeIdentity, ToolServices, snapshot};
 
 use crate::fake::call_tool;
 
@@ -64,13 +64,13 @@ impl Database for Hundred {
 
 async fn listed(arguments: Value) -> String {
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    let view = ToolContext::new(
+    let services = ToolServices::new(
         Databases::new([Arc::new(Hundred) as Arc<dyn Database>]),
         Executor::new(EventDispatcher::default()),
         identity,
     );
-    let registry = Registry::new(snapshot(&view), EventDispatcher::default());
-    view.attach(&registry);
+    let registry = Registry::new(snapshot(&services), EventDispatcher::default());
+    services.attach(&registry);
     call_tool(&registry, "list_tables", arguments).await
 }
 

@@ -8,7 +8,7 @@ use tidegate_tools::{
     entries_of_every_server, register_log_tools, register_metric_tools,
 };
 
-use crate::fake::{call_tool, node, owner, shop, view};
+use crate::fake::{call_tool, node, owner, services, shop};
 
 /// The tokens that the list may cost.
 const LIST_TOKENS_MAX: usize = 1_450;
@@ -55,10 +55,10 @@ const LOG_TOOLS_TOKENS_MAX: usize = 1_200;
 
 #[tokio::test]
 async fn the_log_tools_stay_cheap_and_exist_only_with_a_source() {
-    let view = view([shop()]);
+    let services = services([shop()]);
     let tools = |sources: Vec<LogSource>| {
         let sources = LogSources::new(sources);
-        let builder = register_log_tools(SnapshotBuilder::new(), &view, &sources, &AllowedNames::Everything);
+        let builder = register_log_tools(SnapshotBuilder::new(), &services, &sources, &AllowedNames::Everything);
         builder.build().tools(&owner()).map(|tool| listed(tool)).collect::<Vec<_>>()
     };
     let source = |database: &str| LogSource {
@@ -85,10 +85,10 @@ const WHOLE_LIST_TOKENS_MAX: usize = 3_100;
 
 #[tokio::test]
 async fn the_metric_tools_stay_cheap_and_exist_only_with_a_source() {
-    let view = view([shop()]);
+    let services = services([shop()]);
     let tools = |sources: Vec<MetricSource>| {
         let sources = MetricSources::new(sources);
-        let builder = register_metric_tools(SnapshotBuilder::new(), &view, &sources, &AllowedNames::Everything);
+        let builder = register_metric_tools(SnapshotBuilder::new(), &services, &sources, &AllowedNames::Everything);
         builder.build().tools(&owner()).map(|tool| listed(tool)).collect::<Vec<_>>()
     };
     let table = |database: &str| {
@@ -106,7 +106,7 @@ async fn the_metric_tools_stay_cheap_and_exist_only_with_a_source() {
         table: "orders".to_owned(),
         ..LogSource::default()
     }]);
-    let log_tools = register_log_tools(SnapshotBuilder::new(), &view, &logs, &AllowedNames::Everything).build();
+    let log_tools = register_log_tools(SnapshotBuilder::new(), &services, &logs, &AllowedNames::Everything).build();
     let log_tools: Vec<Value> = log_tools.tools(&owner()).map(|tool| listed(tool)).collect();
     let whole = Value::Array([list(), log_tools, metric_tools.clone()].concat()).to_string();
     let metric_tools = Value::Array(metric_tools).to_string();

@@ -10,11 +10,11 @@ use tidegate_runtime::{
 };
 use tidegate_tools::{DISCOVER_TOOLSET, register};
 
-use crate::fake::{call, owner, view};
+use crate::fake::{call, owner, services};
 
 /// A registry with one call slot, and with a tool that sends text for its whole time limit of a minute.
 fn registry() -> Arc<Registry> {
-    let view = view([]);
+    let services = services([]);
     let talk = handler_fn(|_call| async {
         Ok(Answer::written(|reply| async move {
             while !reply.job().is_cancelled() {
@@ -25,10 +25,10 @@ fn registry() -> Arc<Registry> {
     });
     let minute = CallLimits { timeout: Some(Duration::from_secs(60)), ..CallLimits::default() };
     let limits = Limits { running_calls_max: 1, ..Limits::default() };
-    let entries = register(SnapshotBuilder::new(), &view);
+    let entries = register(SnapshotBuilder::new(), &services);
     let entries = entries.tool(Tool::new("talk", "", talk).with_limits(minute)).limits(limits);
     let registry = Registry::new(entries.build(), EventDispatcher::default());
-    view.attach(&registry);
+    services.attach(&registry);
     registry
 }
 

@@ -15,7 +15,7 @@ use tidegate_runtime::event::EventDispatcher;
 use tidegate_runtime::{AnswerMeta, Call, Registry, ReplyPart, SnapshotBuilder};
 use tidegate_tools::{
     LogSource, LogSources, MetricSource, MetricSourceKind, MetricSources, MetricTable, NodeIdentity, TablePresence,
-    ToolContext, TraceSource, register_log_tools, register_metric_tools, register_traces,
+    ToolServices, TraceSource, register_log_tools, register_metric_tools, register_traces,
 };
 
 use super::tables::{TestTable, write};
@@ -135,14 +135,14 @@ fn open<'a>(
 
 fn registry(databases: [Arc<dyn Database>; 3]) -> Arc<Registry> {
     let identity = NodeIdentity { name: "t".into(), title: "T".into(), version: "1".into() };
-    let context = ToolContext::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity);
+    let services = ToolServices::new(Databases::new(databases), Executor::new(EventDispatcher::default()), identity);
     let everything = AllowedNames::Everything;
-    let builder = register_log_tools(SnapshotBuilder::new(), &context, &log_sources(), &everything);
-    let builder = register_metric_tools(builder, &context, &metric_sources(), &everything);
+    let builder = register_log_tools(SnapshotBuilder::new(), &services, &log_sources(), &everything);
+    let builder = register_metric_tools(builder, &services, &metric_sources(), &everything);
     let traces = TraceSource { database: WHOLE.to_owned(), presence: TablePresence::default() };
-    let builder = register_traces(builder, &context, traces, &everything);
+    let builder = register_traces(builder, &services, traces, &everything);
     let registry = Registry::new(builder.build(), EventDispatcher::default());
-    context.attach(&registry);
+    services.attach(&registry);
     registry
 }
 

@@ -26,7 +26,7 @@ use self::request::HttpRequest;
 use super::elicitation::{Confirmation, ElicitedParameters};
 use super::{DeclarationProblem, DeclaredTool, FixedOutput};
 use crate::arguments::{OUTPUT_ARGUMENTS, OutputArguments, output_properties, parse_arguments};
-use crate::tool_context::ToolContext;
+use crate::tool_services::ToolServices;
 
 pub use self::allowed_hosts::{AllowedHosts, DnsResolver};
 pub use self::client::HttpClient;
@@ -181,7 +181,7 @@ impl DeclaredTool<HttpDefinition> {
     ///
     /// # Errors
     /// All errors of the declaration.
-    pub fn prepare(self, node: &Arc<ToolContext>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
+    pub fn prepare(self, services: &Arc<ToolServices>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
         self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
         let (elicited_parameters, confirmation) = self.elicitation(false)?;
         self.output.reject_query_options("a tool with http")?;
@@ -201,7 +201,7 @@ impl DeclaredTool<HttpDefinition> {
             idempotent: self.annotations.idempotent.or(hints.idempotent),
             open_world: self.annotations.open_world.or(hints.open_world),
         };
-        let handler = HttpToolHandler::new(template, client.clone(), node.executor.clone());
+        let handler = HttpToolHandler::new(template, client.clone(), services.executor.clone());
         let output = self.output.clone();
         let handler = HttpToolHandler { elicited: elicited_parameters, confirmation, output, ..handler };
         self.into_tool(Arc::new(handler), annotations, output_properties())

@@ -306,7 +306,8 @@ impl SourceSearch<'_> {
     async fn read_all(&self, spec: &QuerySpec) -> Result<Option<Vec<RecordBatch>>, Error> {
         let search = self.search;
         let mut rows =
-            open_typed_rows(&search.context.node, &*self.source.database, spec, search.job, MixedNumbers::Text).await?;
+            open_typed_rows(&search.context.services, &*self.source.database, spec, search.job, MixedNumbers::Text)
+                .await?;
         let (mut batches, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = rows.next().await.transpose()? {
             bytes += batch_bytes(&batch);

@@ -42,10 +42,10 @@ fn declared_tool(server: &TestServer, confirm: &str) -> DeclaredTool<HttpDefinit
 }
 
 fn registry_offering(server: &TestServer, confirm: &str) -> Result<Arc<Registry>, Vec<DeclarationProblem>> {
-    let (view, _) = node();
+    let (services, _) = node();
     let hosts = Arc::new(AllowedHosts::parse(&[server.host()]).unwrap());
     let client = HttpClient::new(hosts, "1.2.3").unwrap();
-    Ok(registry(&view, declared_tool(server, confirm).prepare(&view, &client)?))
+    Ok(registry(&services, declared_tool(server, confirm).prepare(&services, &client)?))
 }
 
 /// The conversation, and the first lines and bodies of the requests.

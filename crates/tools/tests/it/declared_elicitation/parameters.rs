@@ -173,7 +173,7 @@ async fn resources_cannot_elicit() {
         limits: tidegate_core::CallLimits::default(),
         cache: None,
     };
-    let (view, _) = node();
-    let Err(problems) = resource.prepare(&view).await else { panic!("it would never ask") };
+    let (services, _) = node();
+    let Err(problems) = resource.prepare(&services).await else { panic!("it would never ask") };
     insta::assert_snapshot!(format!("{}: {}", problems[0].path, problems[0].error), @"input.year.ask: year is part of the URI and always has a value; only tools support ask");
 }

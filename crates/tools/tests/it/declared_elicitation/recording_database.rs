@@ -16,7 +16,7 @@ use tidegate_sql::{CommitRule, SqlDialect, Statement, Transaction};
 use tidegate_tools::declared::{
     DeclarationProblem, DeclaredInput, DeclaredSql, DeclaredTool, InputKind, ScalarType, TextTemplate,
 };
-use tidegate_tools::{NodeIdentity, ToolContext, register};
+use tidegate_tools::{NodeIdentity, ToolServices, register};
 
 /// Statements that were run, with their values.
 pub(super) type ExecutedStatements = Arc<Mutex<Vec<String>>>;
@@ -90,18 +90,19 @@ impl Plan for RecordingPlan {
 }
 
 /// A node over a recording database, and its statements.
-pub(super) fn node() -> (Arc<ToolContext>, ExecutedStatements) {
+pub(super) fn node() -> (Arc<ToolServices>, ExecutedStatements) {
     let recording_database = RecordingDatabase::default();
     let ran = recording_database.ran.clone();
     let databases = Databases::new([Arc::new(recording_database) as Arc<dyn Database>]);
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    (ToolContext::new(databases, Executor::new(EventDispatcher::default()), identity), ran)
+    (ToolServices::new(databases, Executor::new(EventDispatcher::default()), identity), ran)
 }
 
 /// A registry with `tool` and the built-in ones.
-pub(super) fn registry(view: &Arc<ToolContext>, tool: Tool) -> Arc<Registry> {
-    let registry = Registry::new(register(SnapshotBuilder::new(), view).tool(tool).build(), EventDispatcher::default());
-    view.attach(&registry);
+pub(super) fn registry(services: &Arc<ToolServices>, tool: Tool) -> Arc<Registry> {
+    let registry =
+        Registry::new(register(SnapshotBuilder::new(), services).tool(tool).build(), EventDispatcher::default());
+    services.attach(&registry);
     registry
 }
 
@@ -134,9 +135,9 @@ pub(super) fn writing_tool(sql: &str, inputs: Vec<DeclaredInput>, confirm: Optio
 
 /// A registry with `tool`, and what its database ran.
 pub(super) async fn registry_offering(tool: DeclaredTool<DeclaredSql>) -> (Arc<Registry>, ExecutedStatements) {
-    let (view, ran) = node();
-    let (tool, _) = tool.prepare(&view, CallLimits::default()).await.unwrap();
-    (registry(&view, tool), ran)
+    let (services, ran) = node();
+    let (tool, _) = tool.prepare(&services, CallLimits::default()).await.unwrap();
+    (registry(&services, tool), ran)
 }
 
 /// Refunds an amount to an order after confirmation.
@@ -148,8 +149,8 @@ pub(super) fn refund() -> DeclaredTool<DeclaredSql> {
 
 /// The errors of `tool`.
 pub(super) async fn declaration_problems(tool: DeclaredTool<DeclaredSql>) -> String {
-    let (view, _) = node();
-    let Err(problems) = tool.prepare(&view, CallLimits::default()).await else { panic!("nothing is wrong") };
+    let (services, _) = node();
+    let Err(problems) = tool.prepare(&services, CallLimits::default()).await else { panic!("nothing is wrong") };
     let message = problems.into_iter().map(|DeclarationProblem { path: at, error }| format!("{at}: {error}"));
     message.collect::<Vec<_>>().join("\n")
 }

@@ -10,7 +10,7 @@ use tidegate_core::{
 use tidegate_query::{Database, Databases, Executor};
 use tidegate_runtime::event::EventDispatcher;
 use tidegate_runtime::{Call, Registry, ReplyPart, SnapshotBuilder};
-use tidegate_tools::{LogSource, LogSources, NodeIdentity, ToolContext, register_log_tools};
+use tidegate_tools::{LogSource, LogSources, NodeIdentity, ToolServices, register_log_tools};
 
 /// Finds no secrets.
 #[derive(Debug)]
@@ -52,12 +52,12 @@ impl LogNode {
         let registry = |protection: AnswerProtection| {
             let identity = NodeIdentity { name: "t".into(), title: "T".into(), version: "1".into() };
             let executor = Executor::new(EventDispatcher::default());
-            let node = ToolContext::new(Databases::new(databases.iter().cloned()), executor, identity);
+            let services = ToolServices::new(Databases::new(databases.iter().cloned()), executor, identity);
             let builder = SnapshotBuilder::new().protection(protection);
             let sources = LogSources::new(sources.iter().cloned());
-            let builder = register_log_tools(builder, &node, &sources, &AllowedNames::Everything);
+            let builder = register_log_tools(builder, &services, &sources, &AllowedNames::Everything);
             let registry = Registry::new(builder.build(), EventDispatcher::default());
-            node.attach(&registry);
+            services.attach(&registry);
             registry
         };
         let redactor = AnswerProtection { redactor: Some(Arc::new(IdleRedactor)), fences_data: false };

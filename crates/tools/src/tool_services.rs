@@ -1,4 +1,4 @@
-//! The built-in tools' access to their node.
+//! What tools need of their server: databases, the executor, its name, and the registry.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -22,11 +22,11 @@ pub struct NodeIdentity {
     pub version: String,
 }
 
-/// The built-in tools' access to their node.
+/// What tools need of their server.
 ///
-/// A registry is made from a snapshot whose tools already hold this view, so the registry itself
-/// is [attached](ToolContext::attach) afterwards.
-pub struct ToolContext {
+/// A registry is made from a snapshot whose tools already hold these services, so the registry itself is
+/// [attached](ToolServices::attach) afterwards.
+pub struct ToolServices {
     /// The databases of the node.
     pub databases: Databases,
     /// Runs queries.
@@ -37,12 +37,12 @@ pub struct ToolContext {
     pub(crate) functions: Option<Arc<dyn FunctionSource>>,
     pub(crate) statements: StatementCache,
     started_at: Instant,
-    // Weak, because the registry owns the tools, which own this view.
+    // Weak, because the registry owns the tools, which own these services.
     registry: OnceLock<Weak<Registry>>,
 }
 
-impl ToolContext {
-    /// A view of a node that starts now.
+impl ToolServices {
+    /// The services of a server that starts now.
     pub fn new(databases: Databases, executor: Executor, identity: NodeIdentity) -> Arc<Self> {
         Self::with_functions(databases, executor, identity, None)
     }
