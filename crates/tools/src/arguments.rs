@@ -1,4 +1,4 @@
-//! Arguments of tools as Rust values: output options, paging, and times, which are text such as `-15m` or numbers since
+//! Arguments of tools as Rust values: output options, delivery, and times, which are text such as `-15m` or numbers since
 //! 1970.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -54,9 +54,9 @@ impl OutputArguments {
     }
 }
 
-/// Arguments of tools that answer with the rows of a query.
+/// How the rows of a query are answered: format, inline or stored, and which page. Of all tools that return such rows.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct PagingArguments {
+pub(crate) struct DeliveryArguments {
     #[serde(flatten)]
     pub(crate) output: OutputArguments,
     #[serde(default, deserialize_with = "non_empty")]
@@ -65,7 +65,7 @@ pub(crate) struct PagingArguments {
     no_cache: Option<bool>,
 }
 
-impl PagingArguments {
+impl DeliveryArguments {
     /// The page of an earlier answer, if the caller continues one; `structured` has the columns of the output schema.
     pub(crate) fn read_page(
         &self,
@@ -121,7 +121,7 @@ pub(crate) const UNLISTED_ARGUMENTS: [&str; 3] = ["mode", "delivery", "no_cache"
 /// As [`UNLISTED_ARGUMENTS`], of declared tools; their own arguments may have other names.
 pub(crate) const UNLISTED_OF_DECLARED: [&str; 2] = ["delivery", "no_cache"];
 
-pub(crate) const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
+pub(crate) const DELIVERY_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     let described = "The next page: the cursor of an answer, with the same arguments";
@@ -130,7 +130,7 @@ pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
         json!({"type": "string", "description": described}),
         json!({"type": "boolean"}),
     ];
-    shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
+    shape.extend(DELIVERY_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
     shape
 }
 

@@ -11,7 +11,7 @@ use tidegate_query::{AnswerMode, Database, OutputOptions, Plan, QueryRequest, Qu
 use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
-use crate::arguments::{PagingArguments, parse_arguments};
+use crate::arguments::{DeliveryArguments, parse_arguments};
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, context_handler, read_only_tool, values_schema};
 use crate::tool_services::ToolServices;
 
@@ -29,15 +29,15 @@ pub(crate) fn query_tool(services: &Arc<ToolServices>) -> Tool {
 }
 
 async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
-    let paging: PagingArguments = parse_arguments(&call)?;
+    let delivery: DeliveryArguments = parse_arguments(&call)?;
     let mut spec = QuerySpec::from_json(call.arguments())?;
-    if let Some(page) = paging.read_page(&services, None, &call)? {
+    if let Some(page) = delivery.read_page(&services, None, &call)? {
         return Ok(page);
     }
     let named = spec.database.take();
     let database = services.resolve_tables(named.as_deref(), spec.tables_mut(), call.principal()).await?;
     call.record_database(database.name());
-    let rows_max = paging.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
+    let rows_max = delivery.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = rows_max.unwrap_or(QuerySpec::UNLIMITED);
     let statement = spec.render_with_cache(&*database, call.principal(), &services.statements).await?;
     let limit_hint = "Narrow the query (where, group_by, select) or raise the limit.";
@@ -45,9 +45,9 @@ async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<
         rows_max,
         mode: spec.mode,
         limit_hint: (!spec.has_explicit_limit).then_some(limit_hint),
-        ..paging.output.output_options(QUERY_BUDGET_HINT)?
+        ..delivery.output.output_options(QUERY_BUDGET_HINT)?
     };
-    paging.run_query(&services, QueryRequest { database, statement, output }, &call)
+    delivery.run_query(&services, QueryRequest { database, statement, output }, &call)
 }
 
 const MAX_ROWS_DEFAULT: u64 = 1_000;
@@ -86,24 +86,24 @@ struct SqlArguments {
     max_rows: Option<u64>,
     mode: Option<String>,
     #[serde(flatten)]
-    paging: PagingArguments,
+    delivery: DeliveryArguments,
 }
 
 async fn handle_sql(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
-    let SqlArguments { database, sql, parameters, max_rows, mode, paging } = parse_arguments(&call)?;
-    if let Some(page) = paging.read_page(&services, None, &call)? {
+    let SqlArguments { database, sql, parameters, max_rows, mode, delivery } = parse_arguments(&call)?;
+    if let Some(page) = delivery.read_page(&services, None, &call)? {
         return Ok(page);
     }
     let (database, statement) =
         services.resolve_statement(database.as_deref(), &sql, &parameters, call.principal()).await?;
     call.record_database(database.name());
     let output = OutputOptions {
-        rows_max: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
+        rows_max: delivery.rows_max(max_rows, MAX_ROWS_DEFAULT),
         mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
         limit_hint: Some("Narrow the statement (WHERE, GROUP BY) or raise max_rows."),
-        ..paging.output.output_options(SQL_BUDGET_HINT)?
+        ..delivery.output.output_options(SQL_BUDGET_HINT)?
     };
-    paging.run_query(&services, QueryRequest { database, statement, output }, &call)
+    delivery.run_query(&services, QueryRequest { database, statement, output }, &call)
 }
 
 impl ToolServices {

@@ -21,7 +21,7 @@ use super::elicitation::{Confirmation, ElicitedParameters};
 use super::input::{DeclaredInput, object_schema};
 use super::{DeclarationProblem, TextTemplate};
 use crate::arguments::{
-    OUTPUT_ARGUMENTS, OutputArguments, PAGING_ARGUMENTS, PagingArguments, UNLISTED_OF_DECLARED, output_properties,
+    DELIVERY_ARGUMENTS, DeliveryArguments, OUTPUT_ARGUMENTS, OutputArguments, UNLISTED_OF_DECLARED, output_properties,
     parse_arguments, with_paging,
 };
 use crate::ingest_tools::{IngestContext, IngestToolOptions, insert_row};
@@ -198,7 +198,7 @@ impl DeclaredTool<DeclaredSql> {
         services: &Arc<ToolServices>,
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<DeclarationProblem>> {
-        self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &PAGING_ARGUMENTS].concat())?;
+        self.check_reserved_names(&[&OUTPUT_ARGUMENTS[..], &DELIVERY_ARGUMENTS].concat())?;
         let DeclaredSql { database, sql, transaction } = &self.action;
         let (elicited_parameters, confirmation) = self.elicitation(transaction.writes)?;
         if transaction.writes {
@@ -263,10 +263,10 @@ struct SqlToolHandler {
 #[async_trait]
 impl Handler for SqlToolHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
-        let mut paging: PagingArguments = parse_arguments(&call)?;
-        self.output.apply(&mut paging.output);
-        paging.delivery = self.output.delivery.map(|delivery| delivery.name().to_owned()).or(paging.delivery);
-        if let Some(page) = paging.read_page(&self.services, self.columns.as_ref(), &call)? {
+        let mut delivery: DeliveryArguments = parse_arguments(&call)?;
+        self.output.apply(&mut delivery.output);
+        delivery.delivery = self.output.delivery.map(|delivery| delivery.name().to_owned()).or(delivery.delivery);
+        if let Some(page) = delivery.read_page(&self.services, self.columns.as_ref(), &call)? {
             return Ok(page);
         }
         let arguments = self.elicited.complete(&call).await?;
@@ -280,13 +280,13 @@ impl Handler for SqlToolHandler {
             output: OutputOptions {
                 mode: self.output.mode.unwrap_or_default(),
                 structured: self.columns.clone(),
-                ..paging.output.output_options("Request less with other arguments.")?
+                ..delivery.output.output_options("Request less with other arguments.")?
             },
         };
         if self.query.writes() {
             return Ok(self.services.executor.answer(request));
         }
-        paging.run_query(&self.services, request, &call)
+        delivery.run_query(&self.services, request, &call)
     }
 }
 
@@ -364,8 +364,8 @@ struct StatementToolHandler<S> {
 #[async_trait]
 impl<S: StatementSource> Handler for StatementToolHandler<S> {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
-        let paging: PagingArguments = parse_arguments(&call)?;
-        if let Some(page) = paging.read_page(&self.services, None, &call)? {
+        let delivery: DeliveryArguments = parse_arguments(&call)?;
+        if let Some(page) = delivery.read_page(&self.services, None, &call)? {
             return Ok(page);
         }
         let mut own = call.arguments().clone();
@@ -375,9 +375,9 @@ impl<S: StatementSource> Handler for StatementToolHandler<S> {
             let request = QueryRequest {
                 database: self.services.databases.get_unrestricted(&self.database).ok_or_else(missing)?.clone(),
                 statement: self.source.statement(&call, own.clone()).await?,
-                output: paging.output.output_options("Request less with other arguments.")?,
+                output: delivery.output.output_options("Request less with other arguments.")?,
             };
-            paging.run_query(&self.services, request, &call)
+            delivery.run_query(&self.services, request, &call)
         };
         let answer = answer.await;
         let source = self.source.clone();
