@@ -9,7 +9,7 @@ use tidegate_telemetry::logs::{
 };
 
 use super::sql::{ColumnSql, SourceField, SourceFilters, source_field};
-use super::{Counting, Obstacle, ROWS, count_rows, counts, expression, group_key, times};
+use super::{Counting, CountingError, ROWS, count_rows, counts, expression, group_key, times};
 use crate::log_tools::scan::{RowRange, SourceSearch};
 use crate::source_columns::FIRST_TIME;
 
@@ -23,7 +23,7 @@ const DISTINCT: &str = "distinct_values";
 const TOTAL: &str = "total_rows";
 
 /// Leaves rows to the scan whose values a database groups with others. `Err` if a field cannot be grouped.
-pub(super) fn require_own_groups(input: &SourceSearch<'_>, filters: &mut SourceFilters) -> Result<(), Obstacle> {
+pub(super) fn require_own_groups(input: &SourceSearch<'_>, filters: &mut SourceFilters) -> Result<(), CountingError> {
     let series = input.request.histogram.iter().filter_map(|histogram| histogram.field.as_deref());
     for field in input.request.facets.iter().map(|facet| facet.field.as_str()).chain(series) {
         if let SourceField::Column(column) = find_field(input, field)? {
@@ -33,8 +33,8 @@ pub(super) fn require_own_groups(input: &SourceSearch<'_>, filters: &mut SourceF
     Ok(())
 }
 
-fn find_field(input: &SourceSearch<'_>, field: &str) -> Result<SourceField, Obstacle> {
-    source_field(&input.search.set, input.source, field).ok_or(Obstacle::NotCountable)
+fn find_field(input: &SourceSearch<'_>, field: &str) -> Result<SourceField, CountingError> {
+    source_field(&input.search.set, input.source, field).ok_or(CountingError::NotCountable)
 }
 
 /// The values of a facet. They include those that the database returns: the most frequent ones.
@@ -42,7 +42,7 @@ pub(super) async fn count_values(
     counting: &Counting<'_>,
     facet: &FacetRequest,
     rows: RowRange,
-) -> Result<CountedValues, Obstacle> {
+) -> Result<CountedValues, CountingError> {
     let conditions = counting.filters.matching(Some(&facet.field), counting.time_condition(rows)?);
     let column = match find_field(&counting.input, &facet.field)? {
         SourceField::Constant(value) => {
@@ -50,7 +50,7 @@ pub(super) async fn count_values(
             let batches = counting.input.read(&spec).await?;
             let rows = batches.iter().find_map(|batch| counts(batch, ROWS)?.first().copied());
             let value = value.unwrap_or_else(|| MISSING.to_owned());
-            let values = vec![(value, rows.ok_or(Obstacle::NotCountable)?)];
+            let values = vec![(value, rows.ok_or(CountingError::NotCountable)?)];
             return Ok(CountedValues { values, rare: RareValues::default() });
         }
         SourceField::Column(column) => column,
@@ -62,7 +62,7 @@ pub(super) async fn count_values(
         let read = || {
             Some((batch.column_by_name(VALUE)?, counts(batch, ROWS)?, counts(batch, DISTINCT)?, counts(batch, TOTAL)?))
         };
-        let (texts, rows, distincts, totals) = read().ok_or(Obstacle::NotCountable)?;
+        let (texts, rows, distincts, totals) = read().ok_or(CountingError::NotCountable)?;
         (distinct, total) = (distincts.last().copied().unwrap_or(distinct), totals.last().copied().unwrap_or(total));
         values.extend(rows.into_iter().enumerate().map(|(row, rows)| (display_value(texts.as_ref(), row), rows)));
     }
@@ -75,7 +75,7 @@ pub(super) async fn count_values(
     // Other rows may have one of the rare values; ranges need all of them.
     let has_other_rows = !counting.input.search.set.is_single() || !counting.filters.countable.is_empty();
     if rare.values > 0 && (has_other_rows || facet.ranges.is_some()) {
-        return Err(Obstacle::NotCountable);
+        return Err(CountingError::NotCountable);
     }
     Ok(CountedValues { values, rare })
 }
@@ -104,7 +104,7 @@ pub(super) async fn count_bars(
     counting: &Counting<'_>,
     matched_times: Option<(i64, i64)>,
     rows: RowRange,
-) -> Result<Vec<CountedBar>, Obstacle> {
+) -> Result<Vec<CountedBar>, CountingError> {
     let Some(histogram) = &counting.input.request.histogram else { return Ok(Vec::new()) };
     let field = match &histogram.field {
         Some(field) => Some(find_field(&counting.input, field)?),
@@ -119,10 +119,10 @@ pub(super) async fn count_bars(
         None => BarWidth::choose(0, i64::MAX, 1).counting_unit(),
     };
     if matched_times.is_some_and(|(first, _)| first < 0) {
-        return Err(Obstacle::NotCountable);
+        return Err(CountingError::NotCountable);
     }
     let conditions = counting.filters.matching(None, counting.time_condition(rows)?);
-    let unit = counting.time.unit_key(unit).ok_or(Obstacle::NotCountable)?;
+    let unit = counting.time.unit_key(unit).ok_or(CountingError::NotCountable)?;
     let time = &counting.input.source.columns.time;
     let mut group_by = vec![group_key(unit, UNIT)];
     let mut select = vec![count_rows(), Selection::aggregate(AggregateFunction::Min, time, FIRST_TIME)];
@@ -136,14 +136,14 @@ pub(super) async fn count_bars(
     spec.limit = BAR_GROUPS_MAX;
     let batches = counting.input.read(&spec).await?;
     if batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>() > BAR_GROUPS_MAX {
-        return Err(Obstacle::NotCountable);
+        return Err(CountingError::NotCountable);
     }
     let constant = match field {
         Some(SourceField::Constant(value)) => value.unwrap_or_else(|| MISSING.to_owned()),
         _ => String::new(),
     };
     let bars: Option<Vec<Vec<CountedBar>>> = batches.iter().map(|batch| bars_of(batch, &constant)).collect();
-    Ok(joined(bars.ok_or(Obstacle::NotCountable)?.into_iter().flatten()))
+    Ok(joined(bars.ok_or(CountingError::NotCountable)?.into_iter().flatten()))
 }
 
 fn bars_of(batch: &RecordBatch, constant: &str) -> Option<Vec<CountedBar>> {

@@ -62,8 +62,8 @@ pub(super) async fn count_source(input: &SourceSearch<'_>) -> Result<Option<Sour
             Ok(Some(counted)) => return Ok(Some(counted)),
             // The table changed between two statements.
             Ok(None) => {}
-            Err(Obstacle::NotCountable) => return Ok(None),
-            Err(Obstacle::Ended(error)) => return Err(error),
+            Err(CountingError::NotCountable) => return Ok(None),
+            Err(CountingError::Ended(error)) => return Err(error),
         }
     }
     Ok(None)
@@ -111,8 +111,8 @@ struct Matches {
 }
 
 impl<'a> Counting<'a> {
-    async fn prepare(input: SourceSearch<'a>, trusts_version: bool) -> Result<Self, Obstacle> {
-        let mut filters = SourceFilters::new(&input).ok_or(Obstacle::NotCountable)?;
+    async fn prepare(input: SourceSearch<'a>, trusts_version: bool) -> Result<Self, CountingError> {
+        let mut filters = SourceFilters::new(&input).ok_or(CountingError::NotCountable)?;
         let time = find_time(&input).await?;
         let mut version = None;
         if let Some(form) = time.has_form() {
@@ -129,7 +129,7 @@ impl<'a> Counting<'a> {
     }
 
     /// `None` if the table changed meanwhile.
-    async fn run(&self) -> Result<Option<SourceCounts>, Obstacle> {
+    async fn run(&self) -> Result<Option<SourceCounts>, CountingError> {
         let (request, range) = (self.input.request, self.input.rows.range);
         let is_covered = self.is_covered().await?;
         let includes_no_time = range.is_unbounded() || self.input.rows.includes_no_time;
@@ -180,7 +180,7 @@ impl<'a> Counting<'a> {
 
     /// Whether all rows of the table are in the range. The embedded engine knows this from the statistics of its files,
     /// and takes as long for a comparison of each time as for the counting.
-    async fn is_covered(&self) -> Result<bool, Obstacle> {
+    async fn is_covered(&self) -> Result<bool, CountingError> {
         let input = &self.input;
         if input.rows.range.is_unbounded() || !input.source.database.dialect().is_embedded() {
             return Ok(false);
@@ -189,7 +189,7 @@ impl<'a> Counting<'a> {
         let mut select = vec![count_rows(), with_time];
         select.extend(first_and_last(&input.source.columns.time));
         let batches = input.read(&input.query(Vec::new(), select)).await?;
-        let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
+        let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(CountingError::NotCountable)?;
         let (all, with_time) = (counts(batch, ROWS), counts(batch, TIMES));
         let times = first_and_last_of(batch)?;
         Ok(all.is_some()
@@ -200,18 +200,18 @@ impl<'a> Counting<'a> {
             }))
     }
 
-    async fn count_matches(&self, rows: RowRange) -> Result<Matches, Obstacle> {
+    async fn count_matches(&self, rows: RowRange) -> Result<Matches, CountingError> {
         let conditions = self.filters.matching(None, self.time_condition(rows)?);
         let mut select = vec![count_rows()];
         select.extend(first_and_last(&self.input.source.columns.time));
         let batches = self.input.read(&self.input.query(conditions, select)).await?;
-        let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(Obstacle::NotCountable)?;
-        let counted = counts(batch, ROWS).and_then(|rows| rows.first().copied()).ok_or(Obstacle::NotCountable)?;
+        let batch = batches.iter().find(|batch| batch.num_rows() == 1).ok_or(CountingError::NotCountable)?;
+        let counted = counts(batch, ROWS).and_then(|rows| rows.first().copied()).ok_or(CountingError::NotCountable)?;
         Ok(Matches { rows: counted, times: first_and_last_of(batch)? })
     }
 
     /// The times of the rows that a scan would read.
-    async fn seen_times(&self, matches: Matches) -> Result<Option<(i64, i64)>, Obstacle> {
+    async fn seen_times(&self, matches: Matches) -> Result<Option<(i64, i64)>, CountingError> {
         let TimeRange { start, end } = self.input.rows.range;
         let is_needed = start.is_none() || end.is_none() || matches.rows == 0;
         if !is_needed || !self.filters.is_selective() {
@@ -225,11 +225,11 @@ impl<'a> Counting<'a> {
     }
 
     /// The condition for `rows`; `None` for all of the table.
-    fn time_condition(&self, rows: RowRange) -> Result<Option<QueryCondition>, Obstacle> {
+    fn time_condition(&self, rows: RowRange) -> Result<Option<QueryCondition>, CountingError> {
         if rows.range.is_unbounded() {
             return Ok(None);
         }
-        let bounded = self.time.is_in(rows.range).ok_or(Obstacle::NotCountable)?;
+        let bounded = self.time.is_in(rows.range).ok_or(CountingError::NotCountable)?;
         Ok(Some(match rows.includes_no_time {
             true => QueryCondition::Or(vec![bounded, self.time.is_null()]),
             false => bounded,
@@ -243,21 +243,23 @@ fn until(range: TimeRange, last: i64) -> TimeRange {
     TimeRange { end: Some(range.end.map_or(end, |known| known.min(end))), ..range }
 }
 
-fn first_and_last_of(batch: &RecordBatch) -> Result<Option<(i64, i64)>, Obstacle> {
+fn first_and_last_of(batch: &RecordBatch) -> Result<Option<(i64, i64)>, CountingError> {
     let time = |name: &str| Some(times(batch, name)?.first().copied().flatten());
-    let first = time(FIRST_TIME).ok_or(Obstacle::NotCountable)?;
-    let last = time(LAST_TIME).ok_or(Obstacle::NotCountable)?;
+    let first = time(FIRST_TIME).ok_or(CountingError::NotCountable)?;
+    let last = time(LAST_TIME).ok_or(CountingError::NotCountable)?;
     Ok(first.zip(last))
 }
 
 /// The time of a source. In SQLite, it has the form of most of the first rows.
-async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
+async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, CountingError> {
     let source = input.source;
     let name = &source.columns.time;
     let dialect = source.database.dialect();
     if dialect.has_typed_columns() {
         let found = source.columns.columns.iter().find(|column| column.name == *name);
-        return found.and_then(|column| TimeSql::timestamp(dialect, name, column.kind)).ok_or(Obstacle::NotCountable);
+        return found
+            .and_then(|column| TimeSql::timestamp(dialect, name, column.kind))
+            .ok_or(CountingError::NotCountable);
     }
     let has_time = QueryCondition::compare(name, ComparisonOperator::IsNotNull, Operand::None);
     let mut spec = input.query(vec![has_time], vec![Selection::column(name)]);
@@ -277,14 +279,14 @@ async fn find_time(input: &SourceSearch<'_>) -> Result<TimeSql, Obstacle> {
             }
         }
     }
-    forms.into_iter().max_by_key(|(_, rows)| *rows).map(|(form, _)| form).ok_or(Obstacle::NotCountable)
+    forms.into_iter().max_by_key(|(_, rows)| *rows).map(|(form, _)| form).ok_or(CountingError::NotCountable)
 }
 
 /// The maximum size of the rows of one statement.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Why a database does not count the rows of a source. They are scanned instead.
-enum Obstacle {
+enum CountingError {
     /// The rows cannot be counted exactly, or not in time.
     NotCountable,
     /// The call ended.
@@ -293,12 +295,12 @@ enum Obstacle {
 
 impl SourceSearch<'_> {
     /// The rows of `spec`.
-    async fn read(&self, spec: &QuerySpec) -> Result<Vec<RecordBatch>, Obstacle> {
+    async fn read(&self, spec: &QuerySpec) -> Result<Vec<RecordBatch>, CountingError> {
         match tokio::time::timeout_at(self.deadline, self.read_all(spec)).await {
             Ok(Ok(Some(batches))) => Ok(batches),
             // The scan reports what is wrong with the source.
-            Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(Obstacle::Ended(error)),
-            Ok(Err(_) | Ok(None)) | Err(_) => Err(Obstacle::NotCountable),
+            Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(CountingError::Ended(error)),
+            Ok(Err(_) | Ok(None)) | Err(_) => Err(CountingError::NotCountable),
         }
     }
 

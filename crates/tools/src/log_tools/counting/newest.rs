@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use tidegate_query::{QueryCondition, Selection, SortKey};
 use tidegate_telemetry::logs::{LogDirection, NO_TIME, PageRequest, TimeRange};
 
-use super::{Counting, Matches, Obstacle, times};
+use super::{Counting, CountingError, Matches, times};
 use crate::source_columns::{ceil_microseconds, floor_microseconds};
 
 /// The entry after the page is searched in a range that has so many times as many entries if they are evenly spread.
@@ -29,15 +29,15 @@ impl Counting<'_> {
         page: &PageRequest,
         range: TimeRange,
         density: Option<Matches>,
-    ) -> Result<Vec<RecordBatch>, Obstacle> {
+    ) -> Result<Vec<RecordBatch>, CountingError> {
         let Self { input, filters, time, .. } = self;
         let cursor = page.cursor.as_ref().map(|cursor| cursor.time());
         if cursor == Some(NO_TIME) {
-            return Err(Obstacle::NotCountable);
+            return Err(CountingError::NotCountable);
         }
         let boundary = self.boundary(page, range, density, cursor).await?;
         let (range, includes_no_time) = self.range_up_to(page.direction, range, boundary, cursor);
-        let in_range = time.is_in(range).ok_or(Obstacle::NotCountable)?;
+        let in_range = time.is_in(range).ok_or(CountingError::NotCountable)?;
         let in_time = match includes_no_time {
             true if range.is_unbounded() => None,
             true => Some(QueryCondition::Or(vec![in_range, time.is_null()])),
@@ -49,7 +49,7 @@ impl Counting<'_> {
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         // Rows were deleted in between.
         if boundary.is_some() && rows <= page.limit {
-            return Err(Obstacle::NotCountable);
+            return Err(CountingError::NotCountable);
         }
         Ok(batches)
     }
@@ -61,7 +61,7 @@ impl Counting<'_> {
         mut range: TimeRange,
         density: Option<Matches>,
         cursor: Option<i64>,
-    ) -> Result<Option<i64>, Obstacle> {
+    ) -> Result<Option<i64>, CountingError> {
         match (page.direction, cursor) {
             (LogDirection::Backward, Some(time)) => {
                 let before = floor_microseconds(time);
@@ -85,10 +85,10 @@ impl Counting<'_> {
     }
 
     /// The time of the entry after as many as a page has, if `range` has so many.
-    async fn boundary_within(&self, page: &PageRequest, range: TimeRange) -> Result<Option<i64>, Obstacle> {
+    async fn boundary_within(&self, page: &PageRequest, range: TimeRange) -> Result<Option<i64>, CountingError> {
         let Self { input, filters, time, .. } = self;
         let time_column = input.source.columns.time.as_str();
-        let time = time.is_in(range).ok_or(Obstacle::NotCountable)?;
+        let time = time.is_in(range).ok_or(CountingError::NotCountable)?;
         let mut spec = input.query(filters.matching(None, Some(time)), vec![Selection::column(time_column)]);
         let descending = Some(page.direction == LogDirection::Backward);
         spec.order_by = vec![SortKey { column: time_column.to_owned(), descending }];
@@ -97,8 +97,8 @@ impl Counting<'_> {
         spec.limit = 0;
         let batches = input.read(&spec).await?;
         let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(None) };
-        let found = times(batch, time_column).ok_or(Obstacle::NotCountable)?;
-        found.first().copied().flatten().map(Some).ok_or(Obstacle::NotCountable)
+        let found = times(batch, time_column).ok_or(CountingError::NotCountable)?;
+        found.first().copied().flatten().map(Some).ok_or(CountingError::NotCountable)
     }
 
     /// The range from the cursor to the boundary, both included with all entries of their microsecond, and whether entries without a time are needed.

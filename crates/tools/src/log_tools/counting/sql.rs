@@ -21,7 +21,7 @@ use tidegate_telemetry::logs::{
     LogCondition, MISSING, NANOS_PER_SECOND, SelectedValues, TextPattern, TimeRange, format_time,
 };
 
-use super::{Obstacle, ROWS, count_rows, counts};
+use super::{CountingError, ROWS, count_rows, counts};
 use crate::log_sources::{ResolvedSource, SOURCE_FIELD, SourceSet};
 use crate::log_tools::scan::{PUSHED_VALUES_MAX, SourceSearch};
 use crate::source_columns::{FieldKind, NANOS_PER_MICROSECOND, SourceColumn};
@@ -364,7 +364,7 @@ impl UniformTimes {
         input: &SourceSearch<'_>,
         time: &TimeSql,
         form: &QueryCondition,
-    ) -> Result<Option<String>, Obstacle> {
+    ) -> Result<Option<String>, CountingError> {
         let Some(version) = find_version(input).await else { return Ok(None) };
         let source = input.source;
         let key = format!("{} {} {time:?}", source.database.name(), source.table);
