@@ -260,17 +260,17 @@ const SOURCES_MAX: usize = 64;
 pub(crate) struct RefusalCounter {
     since: Option<Instant>,
     /// Messages after the first one, by their source.
-    repeated: HashMap<RefusalSource, Option<RefusedMessage>>,
+    repeated: HashMap<RefusedCaller, Option<RefusedMessage>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum RefusalSource {
+enum RefusedCaller {
     Network(TransportKind, Option<IpAddr>),
     Principal { subject: String, tenant: Option<String> },
     Others,
 }
 
-impl RefusalSource {
+impl RefusedCaller {
     fn from_message(message: &RefusedMessage) -> Self {
         match message.principal.as_deref().filter(|principal| principal.auth_method != AuthMethod::Anonymous) {
             Some(Principal { subject, tenant, .. }) => {
@@ -285,9 +285,9 @@ impl RefusalCounter {
     /// Counts a message; returns it if it gets a line of its own.
     pub(crate) fn record(&mut self, message: RefusedMessage, now: Instant) -> Option<RefusedMessage> {
         self.since.get_or_insert(now);
-        let own = RefusalSource::from_message(&message);
+        let own = RefusedCaller::from_message(&message);
         let has_room = self.repeated.len() < SOURCES_MAX || self.repeated.contains_key(&own);
-        let source = if has_room { own } else { RefusalSource::Others };
+        let source = if has_room { own } else { RefusedCaller::Others };
         let Some(counted) = self.repeated.get_mut(&source) else {
             self.repeated.insert(source, None);
             return Some(message);
@@ -307,7 +307,7 @@ impl RefusalCounter {
         let counted = self.repeated.drain().filter_map(|(source, counted)| {
             let counted = counted?;
             let counted = match source {
-                RefusalSource::Others => {
+                RefusedCaller::Others => {
                     let origin = CallOrigin { peer: None, ..counted.origin };
                     RefusedMessage { principal: None, origin, ..counted }
                 }

@@ -199,7 +199,7 @@ const CHECKSUM_BUFFER_BYTES: usize = 1 << 20;
 pub struct DataFileReader {
     path: PathBuf,
     schema: SchemaRef,
-    columns: Vec<ColumnSource>,
+    columns: Vec<ColumnOrigin>,
     reader: ParquetRecordBatchReader,
     rows_expected: u64,
     rows: u64,
@@ -209,7 +209,7 @@ pub struct DataFileReader {
 tidegate_core::impl_debug!(DataFileReader { path });
 
 /// Where the values of a column come from.
-enum ColumnSource {
+enum ColumnOrigin {
     /// The column at this position of the file, with this stored type.
     File(usize, DataType),
     /// One value for all rows.
@@ -252,26 +252,26 @@ fn column_sources(
     snapshot: &DeltaSnapshot,
     file: &DataFile,
     file_schema: &SchemaRef,
-) -> Result<Vec<ColumnSource>, DeltaError> {
+) -> Result<Vec<ColumnOrigin>, DeltaError> {
     let mut sources = Vec::with_capacity(snapshot.schema.fields().len());
     for field in snapshot.schema.fields() {
         let is_partition = |column: &PartitionColumn| !column.is_derived() && column.name == *field.name();
         if let Some(position) = snapshot.partition_columns.iter().position(is_partition) {
             let column = &snapshot.partition_columns[position];
             let value = file.partition_values.get(position).and_then(Option::as_deref);
-            sources.push(ColumnSource::Constant(column.parse(value)?));
+            sources.push(ColumnOrigin::Constant(column.parse(value)?));
             continue;
         }
         let stored = snapshot.stored_schema.field_with_name(field.name())?.data_type().clone();
         match file_schema.column_with_name(field.name()) {
             Some((position, found)) if is_readable_as(found.data_type(), &stored) => {
-                sources.push(ColumnSource::File(position, stored));
+                sources.push(ColumnOrigin::File(position, stored));
             }
             Some((_, found)) => {
                 let reason = format!("column \"{}\" has type {}, not {stored}", field.name(), found.data_type());
                 return Err(DeltaError::corrupt(path, reason));
             }
-            None if field.is_nullable() => sources.push(ColumnSource::Null),
+            None if field.is_nullable() => sources.push(ColumnOrigin::Null),
             None => return Err(DeltaError::corrupt(path, format!("it has no column \"{}\"", field.name()))),
         }
     }
@@ -312,11 +312,11 @@ impl DataFileReader {
         let mut columns = Vec::with_capacity(self.columns.len());
         for (source, field) in self.columns.iter().zip(self.schema.fields()) {
             columns.push(match source {
-                ColumnSource::File(position, stored) => {
+                ColumnOrigin::File(position, stored) => {
                     convert(&convert(batch.column(*position), stored)?, field.data_type())?
                 }
-                ColumnSource::Constant(value) => take(value, &UInt32Array::from(vec![0; rows]), None)?,
-                ColumnSource::Null => new_null_array(field.data_type(), rows),
+                ColumnOrigin::Constant(value) => take(value, &UInt32Array::from(vec![0; rows]), None)?,
+                ColumnOrigin::Null => new_null_array(field.data_type(), rows),
             });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -229,7 +229,7 @@ impl JournalReader {
     }
 }
 
-enum EntrySource {
+enum EntrySelection {
     /// All entries from the first index to before the second.
     All(u64, u64),
     /// Those that fulfil the matches, between two positions in the file.
@@ -255,7 +255,7 @@ struct FileCursor {
     reader: ObjectReader,
     values: ValueReader,
     list: EntryList,
-    source: EntrySource,
+    source: EntrySelection,
     is_backward: bool,
     since: u64,
     until: u64,
@@ -288,12 +288,12 @@ impl FileCursor {
             }
         }
         let source = if query.matches.is_empty() || low >= high {
-            EntrySource::All(low, high.max(low))
+            EntrySelection::All(low, high.max(low))
         } else {
             let (first, last) = (list.get(&mut reader, low)?, list.get(&mut reader, high - 1)?);
             let cursor = MatchCursor::open(&mut reader, &query.matches, query.is_backward, &mut defects)?;
             let (from, last) = if query.is_backward { (last, first) } else { (first, last) };
-            EntrySource::Matches { cursor, from, last }
+            EntrySelection::Matches { cursor, from, last }
         };
         Ok(Self {
             reader,
@@ -343,7 +343,7 @@ impl FileCursor {
     /// The position of the next entry. After an error, the entry is skipped.
     fn next_offset(&mut self) -> Result<Option<u64>, JournalError> {
         match &mut self.source {
-            EntrySource::All(low, high) => {
+            EntrySelection::All(low, high) => {
                 if *low >= *high {
                     return Ok(None);
                 }
@@ -358,7 +358,7 @@ impl FileCursor {
                 // The writer counted the entry, and has not added it to the list yet.
                 Ok(Some(offset).filter(|offset| *offset != 0))
             }
-            EntrySource::Matches { cursor, from, last } => {
+            EntrySelection::Matches { cursor, from, last } => {
                 let is_beyond = |offset: u64| if self.is_backward { offset < *last } else { offset > *last };
                 if is_beyond(*from) {
                     return Ok(None);

@@ -26,7 +26,7 @@ use crate::{parse, statement_policy};
 /// statement of the configuration may be unparsed: the database itself decides whether it can run.
 #[derive(Clone)]
 pub struct Statement {
-    source: Arc<StatementSource>,
+    source: Arc<StatementParts>,
     parameters: Arc<[Parameter]>,
     transaction: Arc<Transaction>,
 }
@@ -42,7 +42,7 @@ pub enum Author {
     Handler,
 }
 
-struct StatementSource {
+struct StatementParts {
     text: String,
     dialect: SqlDialect,
     author: Author,
@@ -82,7 +82,7 @@ impl Statement {
         let placeholders = parse::number_placeholders(&mut ast)?;
         let text = render(&ast)?;
         let author = Author::Caller;
-        Ok(Self::new(StatementSource { text, dialect, author, placeholders, parsed: Some((ast, names)) }))
+        Ok(Self::new(StatementParts { text, dialect, author, placeholders, parsed: Some((ast, names)) }))
     }
 
     /// A statement of the configuration, with the values of its placeholders `$1`, `$2`, …. Only the database checks
@@ -98,11 +98,11 @@ impl Statement {
 
     fn unparsed(text: String, parameters: Vec<Parameter>, dialect: SqlDialect, author: Author) -> Self {
         let placeholders = parameters.len();
-        let statement = Self::new(StatementSource { text, dialect, author, placeholders, parsed: None });
+        let statement = Self::new(StatementParts { text, dialect, author, placeholders, parsed: None });
         Self { parameters: parameters.into(), ..statement }
     }
 
-    fn new(source: StatementSource) -> Self {
+    fn new(source: StatementParts) -> Self {
         Self { source: Arc::new(source), parameters: Arc::new([]), transaction: Transaction::read_only() }
     }
 
@@ -128,9 +128,9 @@ impl Statement {
 
     /// The same statement with another AST and text.
     pub fn with_ast(&self, ast: ast::Statement, text: String) -> Self {
-        let StatementSource { dialect, author, placeholders, .. } = *self.source;
+        let StatementParts { dialect, author, placeholders, .. } = *self.source;
         let names = self.source.parsed.as_ref().map(|(_, names)| names.clone()).unwrap_or_default();
-        let source = StatementSource { text, dialect, author, placeholders, parsed: Some((ast, names)) };
+        let source = StatementParts { text, dialect, author, placeholders, parsed: Some((ast, names)) };
         Self { source: Arc::new(source), ..self.clone() }
     }
 

@@ -11,7 +11,7 @@ use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
     event::{ClientLogSubscriber, EventDispatcher, LogSubscriber, Subscriber},
 };
-use tidegate_tools::{FunctionSource, INSTRUCTIONS, NodeIdentity, ToolServices};
+use tidegate_tools::{INSTRUCTIONS, NodeIdentity, TableFunctions, ToolServices};
 use tidegate_transport::Metrics;
 
 /// A node, ready to be served over any transport.
@@ -102,7 +102,7 @@ impl Node {
         &self,
         databases: Databases,
         built_in: &AllowedNames,
-        functions: Option<Arc<dyn FunctionSource>>,
+        functions: Option<Arc<dyn TableFunctions>>,
         title: Option<String>,
         instructions: Option<String>,
     ) -> NodeState {
@@ -129,7 +129,7 @@ impl NodeParts {
         &self,
         databases: Databases,
         built_in: Option<&AllowedNames>,
-        functions: Option<Arc<dyn FunctionSource>>,
+        functions: Option<Arc<dyn TableFunctions>>,
         title: Option<String>,
         instructions: Option<String>,
     ) -> NodeState {

@@ -7,18 +7,18 @@ use tidegate_core::{Error, Principal};
 use tidegate_engines::SystemDatabase;
 use tidegate_query::Database;
 use tidegate_system::{SystemTableDescription, SystemValue};
-use tidegate_tools::FunctionSource;
+use tidegate_tools::TableFunctions;
 
 /// The functions of a database.
 pub(crate) struct SystemFunctions(Arc<SystemDatabase>);
 
 impl SystemFunctions {
-    pub(crate) fn offer(database: Arc<SystemDatabase>) -> Arc<dyn FunctionSource> {
+    pub(crate) fn offer(database: Arc<SystemDatabase>) -> Arc<dyn TableFunctions> {
         Arc::new(Self(database))
     }
 }
 
-impl FunctionSource for SystemFunctions {
+impl TableFunctions for SystemFunctions {
     fn database(&self) -> &str {
         self.0.name()
     }

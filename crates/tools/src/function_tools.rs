@@ -31,7 +31,7 @@ use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, text_column};
 
 /// The tables that are offered as functions.
-pub trait FunctionSource: Send + Sync + 'static {
+pub trait TableFunctions: Send + Sync + 'static {
     /// The name of the database with the tables. Callers that may not query it have no functions.
     fn database(&self) -> &str;
 
@@ -69,7 +69,7 @@ pub(crate) fn register(
     add_tools(builder, tools, &access, allowed)
 }
 
-fn list_functions_tool(services: &Arc<ToolServices>, functions: &Arc<dyn FunctionSource>) -> Tool {
+fn list_functions_tool(services: &Arc<ToolServices>, functions: &Arc<dyn TableFunctions>) -> Tool {
     let functions = functions.clone();
     read_only_tool(
         "list_functions",
@@ -89,7 +89,7 @@ struct ListFunctionsArguments {
 
 async fn handle_list_functions(
     services: Arc<ToolServices>,
-    functions: Arc<dyn FunctionSource>,
+    functions: Arc<dyn TableFunctions>,
     call: RunningCall,
 ) -> Result<Answer, Error> {
     let ListFunctionsArguments { function, shape } = parse_arguments(&call)?;
@@ -182,7 +182,7 @@ const LIMIT_MAX: usize = 5_000;
 /// Parts of names with which agents call functions of other servers that return log entries.
 const LOG_WORDS: [&str; 4] = ["log", "journal", "syslog", "events"];
 
-fn execute_function_tool(services: &Arc<ToolServices>, functions: &Arc<dyn FunctionSource>) -> Tool {
+fn execute_function_tool(services: &Arc<ToolServices>, functions: &Arc<dyn TableFunctions>) -> Tool {
     let functions = functions.clone();
     read_only_tool(
         "execute_function",
@@ -219,7 +219,7 @@ struct ExecuteFunctionArguments {
 
 async fn handle_execute_function(
     services: Arc<ToolServices>,
-    functions: Arc<dyn FunctionSource>,
+    functions: Arc<dyn TableFunctions>,
     call: RunningCall,
 ) -> Result<Answer, Error> {
     let ExecuteFunctionArguments { function: name, limit, shape } = parse_arguments(&call)?;

@@ -30,7 +30,7 @@ mod typed_rows;
 use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
-pub use function_tools::FunctionSource;
+pub use function_tools::TableFunctions;
 pub use ingest_tools::{
     FOLDER_TOOLS, IngestToolOptions, TABLE_TOOLS, register_ingest_maintenance, register_ingest_tools,
 };

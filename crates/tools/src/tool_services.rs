@@ -9,7 +9,7 @@ use tidegate_results::StoredResult;
 use tidegate_runtime::{Jobs, Registry};
 use tidegate_sql::StatementCache;
 
-use crate::function_tools::FunctionSource;
+use crate::function_tools::TableFunctions;
 
 /// Name and version of the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct ToolServices {
     /// Name and version of the node.
     pub identity: NodeIdentity,
     /// The tables that are offered as functions, if there are any.
-    pub(crate) functions: Option<Arc<dyn FunctionSource>>,
+    pub(crate) functions: Option<Arc<dyn TableFunctions>>,
     pub(crate) statements: StatementCache,
     started_at: Instant,
     // Weak, because the registry owns the tools, which own these services.
@@ -52,7 +52,7 @@ impl ToolServices {
         databases: Databases,
         executor: Executor,
         identity: NodeIdentity,
-        functions: Option<Arc<dyn FunctionSource>>,
+        functions: Option<Arc<dyn TableFunctions>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             databases,

@@ -350,7 +350,7 @@ const STALE_FOR: Duration = Duration::from_secs(60 * 60);
 const FETCH_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum KeySource {
+pub(super) enum KeyLocation {
     Url(Url),
     /// At the URL in the metadata of `issuer`. Kept as text too, because the metadata must repeat it exactly.
     Discovery {
@@ -359,7 +359,7 @@ pub(super) enum KeySource {
     },
 }
 
-impl KeySource {
+impl KeyLocation {
     /// Where `issuer` publishes its keys, if they are fetched.
     pub(super) fn find(key: &TokenKey, issuer: &str) -> Result<Option<Self>, TokenOptionsError> {
         let parse =
@@ -382,7 +382,7 @@ pub(super) struct FetchedKeys {
 }
 
 struct FetcherState {
-    source: KeySource,
+    source: KeyLocation,
     /// The accepted algorithms; those that no key supports are logged.
     algorithms: Vec<TokenAlgorithm>,
     http: ProviderClient,
@@ -409,7 +409,7 @@ struct FetchAttempts {
 }
 
 impl FetchedKeys {
-    pub(super) fn new(source: KeySource, algorithms: Vec<TokenAlgorithm>, clock: Clock) -> Self {
+    pub(super) fn new(source: KeyLocation, algorithms: Vec<TokenAlgorithm>, clock: Clock) -> Self {
         let shared = FetcherState {
             source,
             algorithms,
@@ -484,11 +484,11 @@ impl Drop for FetchedKeys {
 
 pub(super) async fn fetch_key_set(
     http: &ProviderClient,
-    source: &KeySource,
+    source: &KeyLocation,
 ) -> Result<ProviderResponse, ProviderError> {
     match source {
-        KeySource::Url(url) => http.get(url).await,
-        KeySource::Discovery { issuer, url } => {
+        KeyLocation::Url(url) => http.get(url).await,
+        KeyLocation::Discovery { issuer, url } => {
             http.get(&provider::discover_key_set_url(http, issuer, url).await?).await
         }
     }
@@ -576,8 +576,8 @@ impl FetcherState {
 
     fn issuer_name(&self) -> &str {
         match &self.source {
-            KeySource::Url(url) => url.host_str().unwrap_or_default(),
-            KeySource::Discovery { issuer, .. } => issuer,
+            KeyLocation::Url(url) => url.host_str().unwrap_or_default(),
+            KeyLocation::Discovery { issuer, .. } => issuer,
         }
     }
 }

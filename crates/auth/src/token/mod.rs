@@ -19,7 +19,7 @@ pub(crate) use key_ring::{KeyKind, install_provider};
 use crate::provider::{ProviderClient, ProviderError, REQUEST_TIMEOUT};
 use crate::roles::Roles;
 use crate::secret::{Clock, Digest, Secret, sha256};
-use key_ring::{FetchedKeys, KeyRing, KeySource, fetch_key_set};
+use key_ring::{FetchedKeys, KeyLocation, KeyRing, fetch_key_set};
 use verifier::{
     IntrospectionResult, Introspector, SharedIntrospection, TokenPrincipals, TokenVerdict, TokenVerifier, seconds_of,
 };
@@ -28,11 +28,11 @@ use verifier::{
 pub(crate) const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 pub(crate) struct TokenAuthenticator {
-    source: VerificationSource,
+    source: VerificationMethod,
     principals: Arc<TokenPrincipals>,
 }
 
-enum VerificationSource {
+enum VerificationMethod {
     /// With configured signature keys.
     Fixed(KeyRing),
     /// With signature keys fetched from the issuer.
@@ -47,30 +47,30 @@ impl TokenAuthenticator {
         let implied_scopes = options.implied_scopes.clone();
         // Other invalid options are reported before an invalid key.
         let verifier = TokenVerifier::new(options)?;
-        let source = match (&key, KeySource::find(&key, &issuer)?) {
+        let source = match (&key, KeyLocation::find(&key, &issuer)?) {
             (TokenKey::Introspection(options), _) => {
-                VerificationSource::Introspected(Box::new(SharedIntrospection::new(options)?))
+                VerificationMethod::Introspected(Box::new(SharedIntrospection::new(options)?))
             }
             (_, Some(source)) => {
                 if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
                     return Err(TokenOptionsError::unsupported(*algorithm, "a public one that the issuer publishes"));
                 }
-                VerificationSource::Fetched(Arc::new(FetchedKeys::new(source, algorithms, clock.clone())))
+                VerificationMethod::Fetched(Arc::new(FetchedKeys::new(source, algorithms, clock.clone())))
             }
-            (key, None) => VerificationSource::Fixed(KeyRing::from_configured(key, &algorithms)?),
+            (key, None) => VerificationMethod::Fixed(KeyRing::from_configured(key, &algorithms)?),
         };
         Ok(Self { source, principals: Arc::new(TokenPrincipals::new(verifier, roles, implied_scopes, clock)) })
     }
 
     pub(crate) fn start(&self) {
-        if let VerificationSource::Fetched(keys) = &self.source {
+        if let VerificationMethod::Fetched(keys) = &self.source {
             keys.start();
         }
     }
 
     /// Takes over the keys that `before` fetched, if their source is the same.
     pub(crate) fn reuse_fetched_keys(&mut self, before: &Self) {
-        if let (VerificationSource::Fetched(keys), VerificationSource::Fetched(fetched)) =
+        if let (VerificationMethod::Fetched(keys), VerificationMethod::Fetched(fetched)) =
             (&mut self.source, &before.source)
             && keys.is_same_as(fetched)
         {
@@ -92,20 +92,20 @@ impl TokenAuthenticator {
         // Read before the keys: a result that is based on keys replaced meanwhile must not be cached as current.
         let epoch = self.epoch();
         if let Some(principal) = self.principals.cache.get(&digest, seconds_of(now), epoch) {
-            if let VerificationSource::Fetched(keys) = &self.source {
+            if let VerificationMethod::Fetched(keys) = &self.source {
                 keys.current_keys(now);
             }
             return Some(principal);
         }
         match &self.source {
-            VerificationSource::Fixed(keys) => {
+            VerificationMethod::Fixed(keys) => {
                 match self.principals.verifier.verify(token, Some(keys), seconds_of(now)) {
                     TokenVerdict::Valid(verified) => Some(self.principals.add(digest, verified, now, epoch)),
                     TokenVerdict::UnknownKey | TokenVerdict::Invalid => None,
                 }
             }
-            VerificationSource::Fetched(keys) => self.verify_signed(keys, token, digest, now).await,
-            VerificationSource::Introspected(introspection) => {
+            VerificationMethod::Fetched(keys) => self.verify_signed(keys, token, digest, now).await,
+            VerificationMethod::Introspected(introspection) => {
                 if !is_bearer_token(token) || introspection.was_recently_rejected(&digest, seconds_of(now)) {
                     return None;
                 }
@@ -116,8 +116,8 @@ impl TokenAuthenticator {
 
     fn epoch(&self) -> u64 {
         match &self.source {
-            VerificationSource::Fetched(keys) => keys.epoch(),
-            VerificationSource::Fixed(_) | VerificationSource::Introspected(_) => 0,
+            VerificationMethod::Fetched(keys) => keys.epoch(),
+            VerificationMethod::Fixed(_) | VerificationMethod::Introspected(_) => 0,
         }
     }
 
@@ -324,7 +324,7 @@ impl TokenOptions {
                 Err(failure) => Err(failure),
             };
         }
-        let Some(source) = KeySource::find(&self.key, &self.issuer).map_err(ProviderError::other)? else {
+        let Some(source) = KeyLocation::find(&self.key, &self.issuer).map_err(ProviderError::other)? else {
             return Ok(IssuerCheck::NotNeeded);
         };
         let page = fetch_key_set(&ProviderClient::default(), &source).await?;

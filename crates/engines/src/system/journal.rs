@@ -32,7 +32,7 @@ const ENTRIES_PER_CHECK: usize = 1_024;
 pub struct JournalTable {
     folders: Vec<PathBuf>,
     description: SystemTableDescription,
-    sources: Vec<ColumnSource>,
+    sources: Vec<JournalColumn>,
     checked: CheckedFiles,
 }
 
@@ -83,15 +83,15 @@ impl JournalTable {
             let source = self.description.columns.iter().position(|known| known.name == *column);
             let source = source.and_then(|position| Some((self.sources.get(position)?, position)));
             match (test, source) {
-                (ColumnTest::AtLeast(time), Some((ColumnSource::Time, _))) => {
+                (ColumnTest::AtLeast(time), Some((JournalColumn::Time, _))) => {
                     let time = u64::try_from(*time).unwrap_or_default();
                     query.since = Some(query.since.map_or(time, |since| since.max(time)));
                 }
-                (ColumnTest::AtMost(time), Some((ColumnSource::Time, _))) => {
+                (ColumnTest::AtMost(time), Some((JournalColumn::Time, _))) => {
                     let time = u64::try_from(time.saturating_add(1)).unwrap_or_default();
                     query.until = Some(query.until.map_or(time, |until| until.min(time)));
                 }
-                (ColumnTest::OneOf(values), Some((ColumnSource::Field(field), position)))
+                (ColumnTest::OneOf(values), Some((JournalColumn::Field(field), position)))
                     if values.len() <= SELECTED_VALUES_MAX
                         && !self.is_sensitive(position)
                         && field != SOURCE_TIME_FIELD =>
@@ -133,9 +133,9 @@ impl LiveTable for JournalTable {
 
     /// Journals have an index of the values of each field, and are ordered by time.
     fn indexed_columns(&self) -> Vec<String> {
-        let is_indexed = |(column, source): &(&SystemColumn, &ColumnSource)| match source {
-            ColumnSource::Time => true,
-            ColumnSource::Field(field) => !column.is_sensitive && field != SOURCE_TIME_FIELD,
+        let is_indexed = |(column, source): &(&SystemColumn, &JournalColumn)| match source {
+            JournalColumn::Time => true,
+            JournalColumn::Field(field) => !column.is_sensitive && field != SOURCE_TIME_FIELD,
             _ => false,
         };
         let columns = self.description.columns.iter().zip(&self.sources).filter(is_indexed);
@@ -146,14 +146,14 @@ impl LiveTable for JournalTable {
     fn revealed_columns(&self) -> Vec<Vec<usize>> {
         let positions = |is_revealed: &dyn Fn(&str) -> bool| -> Vec<usize> {
             let fields = self.sources.iter().enumerate().filter_map(|(position, source)| match source {
-                ColumnSource::Field(field) => Some((position, field)),
+                JournalColumn::Field(field) => Some((position, field)),
                 _ => None,
             });
             fields.filter(|(_, field)| is_revealed(field)).map(|(position, _)| position).collect()
         };
-        let revealed_by = |source: &ColumnSource| match source {
-            ColumnSource::AllFields => positions(&|_| true),
-            ColumnSource::Field(field) => {
+        let revealed_by = |source: &JournalColumn| match source {
+            JournalColumn::AllFields => positions(&|_| true),
+            JournalColumn::Field(field) => {
                 let repeated = REPEATING_FIELDS.iter().filter(|(repeating, _)| repeating == field);
                 let repeated: Vec<&str> = repeated.flat_map(|(_, others)| others.iter().copied()).collect();
                 positions(&|other| repeated.contains(&other))
@@ -230,11 +230,11 @@ impl<'a> JournalRows<'a> {
         let is_needed: Vec<bool> = table.description.columns.iter().map(is_named).collect();
         let needs = |position: &usize| is_needed.get(*position).copied().unwrap_or_default();
         let fields = table.sources.iter().enumerate().filter_map(|(position, source)| match source {
-            ColumnSource::Field(field) => Some((field.as_str(), position)),
+            JournalColumn::Field(field) => Some((field.as_str(), position)),
             _ => None,
         });
         let needs_all =
-            table.sources.iter().zip(&is_needed).any(|(source, needed)| *needed && *source == ColumnSource::AllFields);
+            table.sources.iter().zip(&is_needed).any(|(source, needed)| *needed && *source == JournalColumn::AllFields);
         let columns: BTreeMap<&str, usize> = fields.filter(|(_, position)| needs(position)).collect();
         let read = (!needs_all).then(|| columns.values().copied().collect());
         Self { table, grants_sensitive: options.grants_sensitive, columns, read, is_needed }
@@ -264,12 +264,12 @@ impl<'a> JournalRows<'a> {
         }
         for ((cell, source), is_needed) in row.iter_mut().zip(&self.table.sources).zip(&self.is_needed) {
             match source {
-                ColumnSource::Time => *cell = time(head.realtime),
-                ColumnSource::AllFields if *is_needed => *cell = self.all_fields(values).into(),
-                ColumnSource::Defect if oversized > 0 => {
+                JournalColumn::Time => *cell = time(head.realtime),
+                JournalColumn::AllFields if *is_needed => *cell = self.all_fields(values).into(),
+                JournalColumn::Defect if oversized > 0 => {
                     *cell = format!("{oversized} values are missing, because they are too large").into();
                 }
-                ColumnSource::Position => *cell = SystemValue::Unsigned(position(seqnum_id, head)),
+                JournalColumn::Position => *cell = SystemValue::Unsigned(position(seqnum_id, head)),
                 _ => {}
             }
         }
@@ -281,10 +281,10 @@ impl<'a> JournalRows<'a> {
         tracing::warn!("the journal file {defect}");
         let file = defect.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let place = if defect.offset() > 0 { format!(", at byte {}", defect.offset()) } else { String::new() };
-        let cell = |source: &ColumnSource| match source {
-            ColumnSource::Time => last_time.map_or(SystemValue::Null, time),
-            ColumnSource::Defect => SystemValue::Text(format!("{file}{place}: {}", defect.reason())),
-            ColumnSource::Position => SystemValue::Unsigned(defect.offset()),
+        let cell = |source: &JournalColumn| match source {
+            JournalColumn::Time => last_time.map_or(SystemValue::Null, time),
+            JournalColumn::Defect => SystemValue::Text(format!("{file}{place}: {}", defect.reason())),
+            JournalColumn::Position => SystemValue::Unsigned(defect.offset()),
             _ => SystemValue::Null,
         };
         self.table.sources.iter().map(cell).collect()
@@ -381,7 +381,7 @@ const FIELDS: &str = "fields";
 
 /// How a column gets its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ColumnSource {
+pub(super) enum JournalColumn {
     Time,
     Field(String),
     /// All fields as JSON.
@@ -392,18 +392,18 @@ pub(super) enum ColumnSource {
 }
 
 /// The columns with their sources. `fields` are the names of the fields in the files.
-pub(super) fn describe(fields: impl Iterator<Item = String>) -> Vec<(SystemColumn, ColumnSource)> {
+pub(super) fn describe(fields: impl Iterator<Item = String>) -> Vec<(SystemColumn, JournalColumn)> {
     let time =
         SystemColumn::new(TIME, SystemColumnType::Timestamp, "When the journal received the entry").good_filter();
-    let mut columns = vec![(time, ColumnSource::Time)];
+    let mut columns = vec![(time, JournalColumn::Time)];
     for (name, field, kind, text) in FIELD_COLUMNS {
         let column = SystemColumn::new(name, kind, format!("{text} ({field})"));
         let column = if is_sensitive_field(field) { column.sensitive() } else { column };
-        columns.push((column, ColumnSource::Field(field.to_owned())));
+        columns.push((column, JournalColumn::Field(field.to_owned())));
     }
     let text = format!("When the program made the entry ({SOURCE_TIME_FIELD})");
     let source_time = SystemColumn::new(SOURCE_TIME, SystemColumnType::Timestamp, text);
-    columns.push((source_time, ColumnSource::Field(SOURCE_TIME_FIELD.to_owned())));
+    columns.push((source_time, JournalColumn::Field(SOURCE_TIME_FIELD.to_owned())));
     let is_known = |field: &str| {
         field == SOURCE_TIME_FIELD
             || FIELD_COLUMNS.iter().any(|(_, known, ..)| *known == field)
@@ -416,15 +416,15 @@ pub(super) fn describe(fields: impl Iterator<Item = String>) -> Vec<(SystemColum
         let name = if is_taken { field.clone() } else { name };
         let column = SystemColumn::new(name, SystemColumnType::Text, format!("Field {field}"));
         let column = if is_sensitive_field(&field) { column.sensitive() } else { column };
-        columns.push((column, ColumnSource::Field(field)));
+        columns.push((column, JournalColumn::Field(field)));
     }
     let text = SystemColumnType::Text;
     columns.extend([
-        (SystemColumn::new(FIELDS, text, "All fields, as a JSON object"), ColumnSource::AllFields),
-        (SystemColumn::new(PARSE_ERROR, text, "What cannot be read in this place"), ColumnSource::Defect),
+        (SystemColumn::new(FIELDS, text, "All fields, as a JSON object"), JournalColumn::AllFields),
+        (SystemColumn::new(PARSE_ERROR, text, "What cannot be read in this place"), JournalColumn::Defect),
         (
             SystemColumn::new(ENTRY_OFFSET, SystemColumnType::Unsigned, "Position among entries of the same time"),
-            ColumnSource::Position,
+            JournalColumn::Position,
         ),
     ]);
     columns

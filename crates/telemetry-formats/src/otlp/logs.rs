@@ -1,7 +1,7 @@
 //! Log records as rows of `otel_logs`.
 
 use super::messages::{ExportLogsServiceRequest, LogRecord};
-use super::source::{RecordCounter, ResourceColumns, SourceColumns, attributes_json, body_text, share};
+use super::scope::{RecordCounter, ResourceColumns, ScopeColumns, attributes_json, body_text, share};
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, decode_message};
 use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;
@@ -20,7 +20,7 @@ pub fn decode_logs(body: &[u8], encoding: OtlpEncoding, limits: &TelemetryLimits
         let resource = share(ResourceColumns::new(logs.resource.as_ref(), &logs.schema_url, limits))?;
         for (scope_index, scope) in logs.scope_logs.into_iter().enumerate() {
             let source = match &resource {
-                Ok(resource) => share(SourceColumns::new(resource, scope.scope.as_ref(), &scope.schema_url, limits))?,
+                Ok(resource) => share(ScopeColumns::new(resource, scope.scope.as_ref(), &scope.schema_url, limits))?,
                 Err(reason) => Err(reason.clone()),
             };
             for (index, record) in scope.log_records.into_iter().enumerate() {
@@ -38,7 +38,7 @@ fn push_record(
     table: &mut TableRows,
     budget: &mut RowBudget,
     record: LogRecord,
-    source: &SourceColumns<'_>,
+    source: &ScopeColumns<'_>,
     limits: &TelemetryLimits,
 ) -> Result<(), RecordError> {
     let observed_time = nanoseconds("observed_time_unix_nano", record.observed_time_unix_nano)?;

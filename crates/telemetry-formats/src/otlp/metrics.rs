@@ -6,8 +6,8 @@ use super::messages::{
     Buckets, Exemplar, ExponentialHistogramDataPoint, ExportMetricsServiceRequest, HistogramDataPoint, KeyValue,
     Metric, NumberDataPoint, Sum, SummaryDataPoint,
 };
-use super::source::{
-    RecordCounter, ResourceColumns, SharedSource, SourceColumns, attributes_json, describe, share, write_attributes,
+use super::scope::{
+    RecordCounter, ResourceColumns, ScopeColumns, SharedColumns, attributes_json, describe, share, write_attributes,
 };
 use super::{OtlpEncoding, check_items, decode_message, enumeration};
 use crate::error::{FormatError, RecordError, cut_text};
@@ -34,7 +34,7 @@ pub fn decode_metrics(
         let resource = share(ResourceColumns::new(metrics.resource.as_ref(), &metrics.schema_url, limits))?;
         for scope in &metrics.scope_metrics {
             let source = match &resource {
-                Ok(resource) => share(SourceColumns::new(resource, scope.scope.as_ref(), &scope.schema_url, limits))?,
+                Ok(resource) => share(ScopeColumns::new(resource, scope.scope.as_ref(), &scope.schema_url, limits))?,
                 Err(reason) => Err(reason.clone()),
             };
             for metric in &scope.metrics {
@@ -55,13 +55,13 @@ pub fn decode_metrics(
 struct MetricColumns<'a> {
     metric: &'a Metric,
     metadata: String,
-    source: &'a SourceColumns<'a>,
+    source: &'a ScopeColumns<'a>,
 }
 
 impl MetricColumns<'_> {
     fn new<'a>(
         metric: &'a Metric,
-        source: &'a SourceColumns<'a>,
+        source: &'a ScopeColumns<'a>,
         limits: &TelemetryLimits,
     ) -> Result<MetricColumns<'a>, RecordError> {
         if metric.name.is_empty() {
@@ -117,7 +117,7 @@ impl<'a> MetricsDecoder<'a> {
     }
 
     /// Appends the data points of a metric. Those of a metric that is wrong are rejected one by one.
-    fn metric(&mut self, metric: &Metric, source: &SharedSource<SourceColumns<'_>>) -> Result<(), FormatError> {
+    fn metric(&mut self, metric: &Metric, source: &SharedColumns<ScopeColumns<'_>>) -> Result<(), FormatError> {
         let limits = self.limits;
         let shared = match source {
             Ok(source) => share(MetricColumns::new(metric, source, limits))?,

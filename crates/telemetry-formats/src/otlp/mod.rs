@@ -4,7 +4,7 @@ mod json_fields;
 mod logs;
 mod messages;
 mod metrics;
-mod source;
+mod scope;
 mod traces;
 
 use std::borrow::Cow;

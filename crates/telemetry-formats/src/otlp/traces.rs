@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::messages::{Event, ExportTraceServiceRequest, Link, Span};
-use super::source::{
-    RecordCounter, ResourceColumns, SourceColumns, attributes_json, describe, share, write_attributes,
-};
+use super::scope::{RecordCounter, ResourceColumns, ScopeColumns, attributes_json, describe, share, write_attributes};
 use super::{OtlpEncoding, SPAN_ID_BYTES, TRACE_ID_BYTES, check_items, decode_message, enumeration};
 use crate::error::{FormatError, RecordError};
 use crate::limits::TelemetryLimits;
@@ -35,7 +33,7 @@ pub fn decode_traces(
         let resource = share(ResourceColumns::new(spans.resource.as_ref(), &spans.schema_url, limits))?;
         for (scope_index, scope) in spans.scope_spans.into_iter().enumerate() {
             let source = match &resource {
-                Ok(resource) => share(SourceColumns::new(resource, scope.scope.as_ref(), &scope.schema_url, limits))?,
+                Ok(resource) => share(ScopeColumns::new(resource, scope.scope.as_ref(), &scope.schema_url, limits))?,
                 Err(reason) => Err(reason.clone()),
             };
             for (index, span) in scope.spans.into_iter().enumerate() {
@@ -52,7 +50,7 @@ fn push_span(
     table: &mut TableRows,
     budget: &mut RowBudget,
     span: &Span,
-    source: &SourceColumns<'_>,
+    source: &ScopeColumns<'_>,
     limits: &TelemetryLimits,
 ) -> Result<(), RecordError> {
     let trace_id = required_identifier("trace_id", &span.trace_id, TRACE_ID_BYTES)?;

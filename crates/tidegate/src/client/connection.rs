@@ -10,11 +10,11 @@ const NAME_LENGTH_MAX: usize = 64;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum McpServerConnection {
     Stdio { command: PathBuf, args: Vec<String> },
-    Http { url: String, bearer: Option<BearerSource> },
+    Http { url: String, bearer: Option<BearerValue> },
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum BearerSource {
+pub(crate) enum BearerValue {
     /// The key itself, which is then part of the file.
     Key(String),
     Variable(String),
@@ -22,15 +22,15 @@ pub(crate) enum BearerSource {
 
 impl McpServerConnection {
     pub(crate) fn holds_secret(&self) -> bool {
-        matches!(self, Self::Http { bearer: Some(BearerSource::Key(_)), .. })
+        matches!(self, Self::Http { bearer: Some(BearerValue::Key(_)), .. })
     }
 
     pub(super) fn check(&self) -> Result<(), ClientConfigError> {
         match self {
-            Self::Http { bearer: Some(BearerSource::Variable(name)), .. } if !is_variable_name(name) => {
+            Self::Http { bearer: Some(BearerValue::Variable(name)), .. } if !is_variable_name(name) => {
                 Err(ClientConfigError::Variable { name: name.clone() })
             }
-            Self::Http { bearer: Some(BearerSource::Key(key)), .. } if !is_header_text(key) => {
+            Self::Http { bearer: Some(BearerValue::Key(key)), .. } if !is_header_text(key) => {
                 Err(ClientConfigError::Key)
             }
             Self::Stdio { .. } | Self::Http { .. } => Ok(()),
@@ -38,7 +38,7 @@ impl McpServerConnection {
     }
 }
 
-impl fmt::Debug for BearerSource {
+impl fmt::Debug for BearerValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(_) => formatter.write_str("Key(hidden)"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::catalog::{McpClient, VariableSyntax};
-use super::connection::{BearerSource, McpServerConnection};
+use super::connection::{BearerValue, McpServerConnection};
 use super::edit::ClientConfigError;
 
 impl McpClient {
@@ -42,7 +42,7 @@ impl McpClient {
         Ok(entry)
     }
 
-    fn http(self, url: &str, bearer: Option<&BearerSource>) -> Result<Map<String, Value>, ClientConfigError> {
+    fn http(self, url: &str, bearer: Option<&BearerValue>) -> Result<Map<String, Value>, ClientConfigError> {
         self.check_literal(url, || "the address".to_owned())?;
         let mut entry = Map::new();
         let url_key = match self {
@@ -70,17 +70,17 @@ impl McpClient {
         Ok(entry)
     }
 
-    fn authorize(self, entry: &mut Map<String, Value>, bearer: &BearerSource) -> Result<(), ClientConfigError> {
+    fn authorize(self, entry: &mut Map<String, Value>, bearer: &BearerValue) -> Result<(), ClientConfigError> {
         let token = match bearer {
-            BearerSource::Variable(name) if self.variables() == VariableSyntax::OwnField => {
+            BearerValue::Variable(name) if self.variables() == VariableSyntax::OwnField => {
                 entry.insert("bearer_token_env_var".to_owned(), json!(name));
                 return Ok(());
             }
-            BearerSource::Variable(name) => self
+            BearerValue::Variable(name) => self
                 .variables()
                 .reference(name)
                 .ok_or(ClientConfigError::NoVariables { client: self.title(), documentation: self.documentation() })?,
-            BearerSource::Key(key) => {
+            BearerValue::Key(key) => {
                 self.check_literal(key, || "the key".to_owned())?;
                 key.clone()
             }

@@ -17,6 +17,6 @@ mod tests;
 
 pub(crate) use catalog::McpClient;
 pub(crate) use config_locations::{ConfigLocations, InstallScope};
-pub(crate) use connection::{BearerSource, McpServerConnection};
+pub(crate) use connection::{BearerValue, McpServerConnection};
 pub(crate) use install::{InstallOutcome, Installation, install, snippet};
 pub(crate) use start_command::StartCommand;

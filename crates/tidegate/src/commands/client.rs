@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::argument_secrets::mask_secrets;
 use crate::client::{
-    BearerSource, ConfigLocations, InstallOutcome, InstallScope, Installation, McpClient as Kind, McpServerConnection,
+    BearerValue, ConfigLocations, InstallOutcome, InstallScope, Installation, McpClient as Kind, McpServerConnection,
     StartCommand, install, snippet,
 };
 use crate::command_error::CommandError;
@@ -84,8 +84,8 @@ impl ClientCommand {
                     "--url contains a password, which would stand in the client's file; use --key-env VARIABLE";
                 return Err(CommandError::Usage(message.to_owned()));
             }
-            let key = self.key.clone().map(BearerSource::Key);
-            let bearer = key.or_else(|| self.key_env.clone().map(BearerSource::Variable));
+            let key = self.key.clone().map(BearerValue::Key);
+            let bearer = key.or_else(|| self.key_env.clone().map(BearerValue::Variable));
             return Ok(McpServerConnection::Http { url: url.clone(), bearer });
         }
         let StartCommand { command, args: mut arguments } = StartCommand::current().map_err(anyhow::Error::from)?;

@@ -12,7 +12,7 @@ use crate::client::{ConfigLocations, InstallScope, McpClient as Kind, McpServerC
 use crate::command_error::CommandError;
 use crate::config::CONFIG_FILE_NAME;
 use crate::init::{
-    Audience, DataSource, InitAnswers, InitProposal, ask_questions, discover, parse_source, render_config,
+    Audience, InitAnswers, InitProposal, ProposedDatabase, ask_questions, discover, parse_source, render_config,
 };
 use crate::options::GlobalOptions;
 use crate::standard_stream::standard_error;
@@ -73,7 +73,7 @@ impl InitCommand {
     }
 
     fn proposal(&self, config_locations: Option<&ConfigLocations>) -> Result<InitProposal, CommandError> {
-        let named: Vec<DataSource> =
+        let named: Vec<ProposedDatabase> =
             self.paths.iter().map(|path| parse_source(path)).collect::<Result<_, _>>().map_err(CommandError::Usage)?;
         let found = if named.is_empty() {
             let folder = std::env::current_dir().context("the current folder cannot be read")?;

@@ -24,7 +24,7 @@ use tidegate_core::{DatabaseTenants, PrincipalRule};
 use tidegate_engines::{Engine, FileDatabase, LiveTable};
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::{CountedTarget, Database, IngestTarget, RowPolicies};
-use tidegate_tools::FunctionSource;
+use tidegate_tools::TableFunctions;
 
 use super::problem::ConfigProblem;
 use super::problems::Problems;
@@ -68,7 +68,7 @@ pub(super) struct KindParts {
     files: Option<Arc<FileDatabase>>,
     handlers: Option<Arc<DatabaseHandlers>>,
     /// The tables that are offered as functions.
-    functions: Option<Arc<dyn FunctionSource>>,
+    functions: Option<Arc<dyn TableFunctions>>,
     /// Tables that take rows elsewhere than in a folder, which has counters of its own.
     target: Option<Arc<CountedTarget>>,
     folder: Option<Arc<IngestDatabase>>,
@@ -258,7 +258,7 @@ impl OpenDatabases {
     }
 
     /// The tables that are offered as functions.
-    pub(super) fn functions(&self) -> Option<Arc<dyn FunctionSource>> {
+    pub(super) fn functions(&self) -> Option<Arc<dyn TableFunctions>> {
         self.by_name.values().find_map(|opened| opened.parts.functions.clone())
     }
 

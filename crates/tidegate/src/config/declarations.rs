@@ -11,7 +11,7 @@ use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
     DeclaredInput, DeclaredInsert, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, FixedOutput,
-    HttpDefinition, InputKind, PromptPart, ResourceSource, ScalarType, TemplateError, TextTemplate,
+    HttpDefinition, InputKind, PromptPart, ResourceContent, ScalarType, TemplateError, TextTemplate,
 };
 
 use super::LoadedConfig;
@@ -140,7 +140,7 @@ pub(super) fn build_resource(
             let format = entry.format.as_deref().map_or(Ok(Format::Mcp), Format::parse_for_model);
             let format = format.map_err(|error| problems.add("format", error.to_string())).ok();
             let (database, sql) = (entry.database.clone(), sql.clone());
-            format.map(|format| ResourceSource::Sql { database, sql, inputs, format })
+            format.map(|format| ResourceContent::Sql { database, sql, inputs, format })
         }
         (None, Some(file)) => file_source(file, folder, inputs, &problems),
         _ => {
@@ -163,14 +163,14 @@ pub(super) fn build_resource(
 }
 
 /// Splits the path before the component with the first variable, so that no variable can leave the folder before it.
-fn file_source(file: &str, folder: &Path, inputs: Vec<DeclaredInput>, problems: &Problems) -> Option<ResourceSource> {
+fn file_source(file: &str, folder: &Path, inputs: Vec<DeclaredInput>, problems: &Problems) -> Option<ResourceContent> {
     let fixed = file.split("{{").next().unwrap_or_default();
     let (fixed_folder, name) = match fixed.rfind('/') {
         Some(slash) => file.split_at(slash + 1),
         None => ("", file),
     };
     let path = parse_template(name, "file", problems)?;
-    Some(ResourceSource::File { folder: folder.join(fixed_folder), path, inputs })
+    Some(ResourceContent::File { folder: folder.join(fixed_folder), path, inputs })
 }
 
 pub(super) fn build_prompt(entry: &PromptConfig, path: &str) -> Result<DeclaredPrompt, Vec<ConfigProblem>> {

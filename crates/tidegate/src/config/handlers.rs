@@ -12,7 +12,7 @@ use tidegate_postgres_handlers::{
 use tidegate_runtime::{Job, ServerName, SnapshotBuilder};
 use tidegate_sql::Statement;
 use tidegate_tools::ToolServices;
-use tidegate_tools::declared::{StatementSource, statement_tool_handler, with_row_arguments};
+use tidegate_tools::declared::{StatementProvider, statement_tool_handler, with_row_arguments};
 
 use super::databases::OpenDatabases;
 
@@ -100,7 +100,7 @@ impl HandlerSource {
             let mut warn_left_out = |reason: &str| {
                 warnings.push(format!("database {}: the {} {name:?} is left out: {reason}", self.name, kind.name()));
             };
-            let rows = |rows| statement_tool_handler(services.clone(), self.name.clone(), PgStatementSource(rows));
+            let rows = |rows| statement_tool_handler(services.clone(), self.name.clone(), PgStatementProvider(rows));
             let entry = self.handlers.entry(catalog, record, rows).and_then(|entry| match entry {
                 HandlerEntry::Tool(tool) if record.returns_rows => {
                     Ok(HandlerEntry::Tool(Box::new(with_row_arguments(*tool)?)))
@@ -147,10 +147,10 @@ fn restrict_to_tenants(mut entry: HandlerEntry, tenancy: &DatabaseTenants, datab
     entry
 }
 
-struct PgStatementSource(PgRowsFunction);
+struct PgStatementProvider(PgRowsFunction);
 
 #[async_trait]
-impl StatementSource for PgStatementSource {
+impl StatementProvider for PgStatementProvider {
     async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
         self.0.statement(job, arguments).await
     }

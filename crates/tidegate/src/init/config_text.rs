@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::data_source::DataSource;
+use super::proposed_database::ProposedDatabase;
 use super::questions::{Audience, InitAnswers};
 
 const HEADER: &str = "\
@@ -55,7 +55,7 @@ pub(crate) fn render_config(answers: &InitAnswers) -> String {
 }
 
 // A write to a string cannot fail.
-fn push_database(text: &mut String, source: &DataSource) {
+fn push_database(text: &mut String, source: &ProposedDatabase) {
     let _ = writeln!(text, "  # {}", source.description);
     let _ = writeln!(text, "  - name: {}", source.name);
     for comment in source.comments {
@@ -68,7 +68,7 @@ fn push_database(text: &mut String, source: &DataSource) {
     };
 }
 
-fn push_network(text: &mut String, sources: &[DataSource]) {
+fn push_network(text: &mut String, sources: &[ProposedDatabase]) {
     let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
     let names = names.join(", ");
     let _ = write!(
@@ -117,9 +117,9 @@ mod tests {
     fn answers(audience: Audience, allows_sql: bool) -> InitAnswers {
         let files = vec!["./*.csv".to_owned(), "./my data".to_owned()];
         let sources = vec![
-            DataSource::new("files", "files", files, "2 files"),
-            DataSource::new("app", "sqlite", vec!["./app.db".to_owned()], "SQLite"),
-            DataSource::new("shop", "postgres", vec!["${DATABASE_URL}".to_owned()], "PostgreSQL"),
+            ProposedDatabase::new("files", "files", files, "2 files"),
+            ProposedDatabase::new("app", "sqlite", vec!["./app.db".to_owned()], "SQLite"),
+            ProposedDatabase::new("shop", "postgres", vec!["${DATABASE_URL}".to_owned()], "PostgreSQL"),
         ];
         InitAnswers { sources, audience, allows_sql, clients: Vec::new() }
     }

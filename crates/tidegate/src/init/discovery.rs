@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tidegate_engines::table_glob;
 
-use super::data_source::{DataSource, path_text, with_unique_names};
+use super::proposed_database::{ProposedDatabase, path_text, with_unique_names};
 use crate::config::{ServerKind, postgres_services, server_kind_of, server_kinds};
 use crate::source::is_sqlite;
 
@@ -25,7 +25,7 @@ const DEPTH_MAX: usize = 3;
 const COMPOSE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The databases that `folder` and the environment offer.
-pub(crate) fn discover(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<DataSource> {
+pub(crate) fn discover(folder: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<ProposedDatabase> {
     let mut sources = files_in(folder, folder);
     for subfolder in subfolders(folder) {
         sources.extend(files_in(&subfolder, folder));
@@ -53,7 +53,7 @@ fn subfolders(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The tables and SQLite files directly in `folder`, with paths relative to `base`.
-fn files_in(folder: &Path, base: &Path) -> Vec<DataSource> {
+fn files_in(folder: &Path, base: &Path) -> Vec<ProposedDatabase> {
     let files: Vec<PathBuf> = entries(folder).into_iter().filter(|path| path.is_file()).collect();
     let relative = |path: &Path| path_text(path.strip_prefix(base).unwrap_or(path));
     let mut sources = Vec::new();
@@ -74,11 +74,11 @@ fn files_in(folder: &Path, base: &Path) -> Vec<DataSource> {
         };
         let name =
             if folder == base { "files".into() } else { folder.file_name().unwrap_or_default().to_string_lossy() };
-        sources.push(DataSource::new(&name, "files", locations, description));
+        sources.push(ProposedDatabase::new(&name, "files", locations, description));
     }
     for path in files.iter().filter(|path| has_extension(path, &SQLITE_EXTENSIONS) && is_sqlite(path)) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        sources.push(DataSource::new(&name, "sqlite", vec![relative(path)], "SQLite"));
+        sources.push(ProposedDatabase::new(&name, "sqlite", vec![relative(path)], "SQLite"));
     }
     sources
 }
@@ -109,12 +109,12 @@ fn tables_below(folder: &Path, depth: usize, entries_left: &mut usize) -> usize 
     count
 }
 
-fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSource> {
+fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<ProposedDatabase> {
     let address = |server: &'static ServerKind, name: &'static str| {
         let text = variable(name).filter(|text| (server.is_address)(text))?;
         // The check of the file reports what is wrong in it.
         let database = (server.database)(&text).unwrap_or_else(|_| server.key.to_owned());
-        Some(DataSource::on_server(server, &database, format!("${{{name}}}"), ", from the environment"))
+        Some(ProposedDatabase::on_server(server, &database, format!("${{{name}}}"), ", from the environment"))
     };
     let of_server = |server: &'static ServerKind| server.variables.iter().find_map(|name| address(server, name));
     if let Some(found) = server_kinds().find_map(of_server) {
@@ -124,10 +124,10 @@ fn from_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<DataSou
     let name = variable("PGDATABASE").unwrap_or_else(|| "postgres".to_owned());
     // An empty connection string: all parts come from the variables.
     let (server, address) = (server_kind_of("postgres://")?, "postgres://".to_owned());
-    Some(DataSource::on_server(server, &name, address, &format!(", from {set}")))
+    Some(ProposedDatabase::on_server(server, &name, address, &format!(", from {set}")))
 }
 
-fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {
+fn from_compose(path: &Path, name: &str) -> Vec<ProposedDatabase> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(COMPOSE_BYTES_MAX).read_to_string(&mut text));
     if read.is_err() {
@@ -140,7 +140,7 @@ fn from_compose(path: &Path, name: &str) -> Vec<DataSource> {
     let source = |service: crate::config::ComposePostgres| {
         let address = format!("postgres://{}@127.0.0.1:{}/{}", service.user, service.port, service.database);
         let origin = format!(", service {} of {name}", service.service);
-        Some(DataSource::on_server(server_kind_of(&address)?, &service.database, address, &origin))
+        Some(ProposedDatabase::on_server(server_kind_of(&address)?, &service.database, address, &origin))
     };
     services.into_iter().filter_map(source).collect()
 }

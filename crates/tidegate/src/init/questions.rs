@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use super::data_source::{DataSource, path_text, with_unique_names};
+use super::proposed_database::{ProposedDatabase, path_text, with_unique_names};
 use crate::argument_secrets::mask_secrets;
 use crate::client::McpClient;
 use crate::config::{ServerKind, server_kind_of};
@@ -22,7 +22,7 @@ pub(crate) enum Audience {
 /// What the new configuration contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InitAnswers {
-    pub(crate) sources: Vec<DataSource>,
+    pub(crate) sources: Vec<ProposedDatabase>,
     pub(crate) audience: Audience,
     pub(crate) allows_sql: bool,
     pub(crate) clients: Vec<McpClient>,
@@ -31,8 +31,8 @@ pub(crate) struct InitAnswers {
 /// What is known before the questions. A flag answers its question.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InitProposal {
-    pub(crate) found: Vec<DataSource>,
-    pub(crate) sources: Option<Vec<DataSource>>,
+    pub(crate) found: Vec<ProposedDatabase>,
+    pub(crate) sources: Option<Vec<ProposedDatabase>>,
     pub(crate) audience: Option<Audience>,
     pub(crate) allows_sql: Option<bool>,
     pub(crate) found_clients: Vec<McpClient>,
@@ -100,7 +100,7 @@ impl<I: BufRead, O: Write> Questions<'_, I, O> {
         }
     }
 
-    fn sources(&mut self, found: &[DataSource]) -> io::Result<Option<Vec<DataSource>>> {
+    fn sources(&mut self, found: &[ProposedDatabase]) -> io::Result<Option<Vec<ProposedDatabase>>> {
         let question = if found.is_empty() {
             writeln!(self.output, "No data was found here.")?;
             "What is to be served? A folder, a file, or a postgres:// address:"
@@ -147,9 +147,9 @@ impl<I: BufRead, O: Write> Questions<'_, I, O> {
 }
 
 /// The sources of an answer such as `1,3,./data`.
-fn parse_sources(answer: &str, found: &[DataSource]) -> Result<Vec<DataSource>, String> {
+fn parse_sources(answer: &str, found: &[ProposedDatabase]) -> Result<Vec<ProposedDatabase>, String> {
     let parts = answer.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let sources: Vec<DataSource> = parts
+    let sources: Vec<ProposedDatabase> = parts
         .map(|part| match part.parse::<usize>() {
             Ok(number) => found
                 .get(number.wrapping_sub(1))
@@ -162,7 +162,7 @@ fn parse_sources(answer: &str, found: &[DataSource]) -> Result<Vec<DataSource>, 
 }
 
 /// A path that exists, or a connection string without a password.
-pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
+pub(crate) fn parse_source(text: &str) -> Result<ProposedDatabase, String> {
     if let Some(server) = server_kind_of(text) {
         return parse_address(server, text);
     }
@@ -175,19 +175,19 @@ pub(crate) fn parse_source(text: &str) -> Result<DataSource, String> {
     let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
     let name = name.unwrap_or_default().to_string_lossy();
     Ok(if is_sqlite(path) {
-        DataSource::new(&name, "sqlite", vec![path_text(path)], "SQLite")
+        ProposedDatabase::new(&name, "sqlite", vec![path_text(path)], "SQLite")
     } else {
-        DataSource::new(&name, "files", vec![path_text(path)], "files")
+        ProposedDatabase::new(&name, "files", vec![path_text(path)], "files")
     })
 }
 
-fn parse_address(server: &ServerKind, text: &str) -> Result<DataSource, String> {
+fn parse_address(server: &ServerKind, text: &str) -> Result<ProposedDatabase, String> {
     if matches!(mask_secrets(text), Cow::Owned(_)) {
         let advice = server.password_advice;
         return Err(format!("the address contains a password, which would stand in the file. {advice}"));
     }
     let name = (server.database)(text).map_err(|error| format!("{}: {error}", server.key))?;
-    Ok(DataSource::on_server(server, &name, text.to_owned(), ""))
+    Ok(ProposedDatabase::on_server(server, &name, text.to_owned(), ""))
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn check(found: &[&str], lines: &str) -> (String, Option<InitAnswers>) {
-        let source = |name: &&str| DataSource::new(name, "files", vec![format!("./{name}")], "1 file");
+        let source = |name: &&str| ProposedDatabase::new(name, "files", vec![format!("./{name}")], "1 file");
         let proposal = InitProposal {
             found: found.iter().map(source).collect(),
             found_clients: vec![McpClient::Cursor, McpClient::VsCode],

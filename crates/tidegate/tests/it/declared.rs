@@ -11,7 +11,7 @@ use tidegate::core::{
 use tidegate::query::Databases;
 use tidegate::runtime::{Call, PromptArgument, ReplyPart, SnapshotBuilder};
 use tidegate::tools::declared::{
-    DeclaredPrompt, DeclaredResource, PreparedResource, PromptPart, ResourceSource, TextTemplate,
+    DeclaredPrompt, DeclaredResource, PreparedResource, PromptPart, ResourceContent, TextTemplate,
 };
 
 /// A folder `pages` with a page, a picture and traps, and a secret beside it.
@@ -36,7 +36,7 @@ fn resource(folder: &Path) -> DeclaredResource {
         title: None,
         description: None,
         mime_type: None,
-        source: ResourceSource::File {
+        source: ResourceContent::File {
             folder: folder.join("pages"),
             path: TextTemplate::parse("{{page}}.md").unwrap(),
             inputs: Vec::new(),

@@ -15,10 +15,11 @@ pub use self::http::{
 };
 pub use self::input::{DeclaredInput, InputKind, ScalarType};
 pub use self::prompt::{DeclaredPrompt, PromptPart};
-pub use self::resource::{DeclaredResource, PreparedResource, ResourceSource};
+pub use self::resource::{DeclaredResource, PreparedResource, ResourceContent};
 pub use self::template::{TemplateError, TextTemplate, escape_braces};
 pub use self::tool::{
-    DeclaredInsert, DeclaredSql, DeclaredTool, FixedOutput, StatementSource, statement_tool_handler, with_row_arguments,
+    DeclaredInsert, DeclaredSql, DeclaredTool, FixedOutput, StatementProvider, statement_tool_handler,
+    with_row_arguments,
 };
 use tidegate_core::Error;
 

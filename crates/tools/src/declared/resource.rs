@@ -45,7 +45,7 @@ pub struct DeclaredResource {
     /// The media type; by default that of the format or of the file's extension.
     pub mime_type: Option<String>,
     /// The source of its contents.
-    pub source: ResourceSource,
+    pub source: ResourceContent,
     /// What a caller must hold.
     pub access: Access,
     /// Limits of its reads.
@@ -56,7 +56,7 @@ pub struct DeclaredResource {
 
 /// The source of a resource's contents.
 #[derive(Debug, Clone)]
-pub enum ResourceSource {
+pub enum ResourceContent {
     /// The answer of a statement.
     Sql {
         /// The database; optional when there is only one.
@@ -137,13 +137,13 @@ struct ResourceBackend {
 }
 
 async fn open_source(
-    source: ResourceSource,
+    source: ResourceContent,
     variables: &[String],
     mime_type: Option<String>,
     services: &Arc<ToolServices>,
 ) -> Result<ResourceBackend, Vec<DeclarationProblem>> {
     match source {
-        ResourceSource::Sql { database, sql, inputs, format } => {
+        ResourceContent::Sql { database, sql, inputs, format } => {
             let variables = TypedUriVariables::new(variables, inputs)?;
             let query = DeclaredQuery::parse(services, database.as_deref(), &sql, variables.inputs().to_vec())?;
             let unreachable = match query.prepare(&services.statements).await {
@@ -155,7 +155,7 @@ async fn open_source(
             let handler = Arc::new(SqlResourceHandler { services: services.clone(), query, variables, format });
             Ok(ResourceBackend { handler, watcher: None, unreachable, database })
         }
-        ResourceSource::File { folder, path, inputs } => {
+        ResourceContent::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
             if let Some(name) = unknown {
                 let message = format!("{{{{{name}}}}} is not a variable of the URI");
@@ -176,10 +176,10 @@ fn is_scheme(scheme: &str) -> bool {
         && scheme.chars().all(|character| character.is_ascii_alphanumeric() || "+-.".contains(character))
 }
 
-fn infer_mime_type(source: &ResourceSource) -> Option<&'static str> {
+fn infer_mime_type(source: &ResourceContent) -> Option<&'static str> {
     match source {
-        ResourceSource::Sql { format, .. } => Some(format.displayed_media_type()),
-        ResourceSource::File { path, .. } => {
+        ResourceContent::Sql { format, .. } => Some(format.displayed_media_type()),
+        ResourceContent::File { path, .. } => {
             let name = path.fill(|_| String::new());
             media_type_from_extension(Path::new(&name))
         }

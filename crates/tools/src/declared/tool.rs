@@ -1,6 +1,6 @@
 //! Declared tools: their parts that do not depend on what they run, with the output options that a declaration fixes,
 //! for which callers have no arguments; tools with one SQL statement and typed parameters, or other rows of a
-//! [`StatementSource`]; and tools that add one row to a table that takes rows.
+//! [`StatementProvider`]; and tools that add one row to a table that takes rows.
 
 use std::sync::Arc;
 
@@ -316,7 +316,7 @@ impl SqlToolHandler {
 
 /// Supplies the statement for each call of a tool.
 #[async_trait]
-pub trait StatementSource: Send + Sync + 'static {
+pub trait StatementProvider: Send + Sync + 'static {
     /// The statement that answers `job`, which was called with `arguments` of the tool's own.
     ///
     /// # Errors
@@ -331,7 +331,7 @@ pub trait StatementSource: Send + Sync + 'static {
 pub fn statement_tool_handler(
     services: Arc<ToolServices>,
     database: String,
-    source: impl StatementSource,
+    source: impl StatementProvider,
 ) -> Arc<dyn Handler> {
     Arc::new(StatementToolHandler { services, database, source: Arc::new(source) })
 }
@@ -362,7 +362,7 @@ struct StatementToolHandler<S> {
 }
 
 #[async_trait]
-impl<S: StatementSource> Handler for StatementToolHandler<S> {
+impl<S: StatementProvider> Handler for StatementToolHandler<S> {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let delivery: DeliveryArguments = parse_arguments(&call)?;
         if let Some(page) = delivery.read_page(&self.services, None, &call)? {

@@ -26,25 +26,25 @@ const FURTHER_REASONS_BYTES: usize = 16 << 20;
 
 /// A body before its columns are known.
 #[derive(Debug)]
-pub(super) enum BodySource {
+pub(super) enum UndecodedBody {
     /// The beginning, and what follows.
-    Stream(StreamedSource),
+    Stream(ArrivingBody),
     /// The whole body.
     File(File),
 }
 
 #[derive(Debug)]
-pub(super) struct StreamedSource {
+pub(super) struct ArrivingBody {
     head: Vec<u8>,
     is_whole: bool,
     pieces: BodyPieces,
 }
 
 /// A body that returns its rows.
-pub(super) struct RowSource {
+pub(super) struct BodyRows {
     /// `None` only while another thread has it, and after a fault there.
     decoder: Option<AnyDecoder>,
-    stream: Option<StreamedSource>,
+    stream: Option<ArrivingBody>,
     is_small: bool,
     /// How many bytes were read since the body was refused.
     read_after_refusal: usize,
@@ -57,12 +57,12 @@ enum AnyDecoder {
     File(Box<ParquetBody>),
 }
 
-impl BodySource {
+impl UndecodedBody {
     /// Reads the beginning of a body that is decoded while it arrives.
     pub(super) async fn streamed(mut pieces: BodyPieces, head_bytes: usize) -> Result<Self, Error> {
         let mut head = Vec::new();
         let is_whole = fill(&mut head, &mut pieces, head_bytes).await?;
-        Ok(Self::Stream(StreamedSource { head, is_whole, pieces }))
+        Ok(Self::Stream(ArrivingBody { head, is_whole, pieces }))
     }
 
     /// The columns of a body for a table without columns.
@@ -92,7 +92,7 @@ impl BodySource {
         schema: &SchemaRef,
         options: BodyOptions,
         memory: NodeReservation,
-    ) -> Result<RowSource, Error> {
+    ) -> Result<BodyRows, Error> {
         let memory = Box::new(memory);
         match self {
             Self::Stream(stream) => {
@@ -101,20 +101,20 @@ impl BodySource {
                 let is_small = is_text && stream.is_whole && stream.head.len() <= INLINE_BYTES;
                 let decoder = BodyDecoder::new(schema, options).map_err(to_error)?.with_memory(memory);
                 let decoder = Some(AnyDecoder::Stream(Box::new(decoder)));
-                Ok(RowSource { decoder, stream: Some(stream), is_small, read_after_refusal: 0, refused_rows: 0 })
+                Ok(BodyRows { decoder, stream: Some(stream), is_small, read_after_refusal: 0, refused_rows: 0 })
             }
             Self::File(file) => {
                 let (file, schema) = (from_start(&file)?, schema.clone());
                 let open = move || ParquetBody::new(file, &schema, options).map_err(to_error);
                 let body = on_blocking_thread(open).await?.with_memory(memory);
                 let decoder = Some(AnyDecoder::File(Box::new(body)));
-                Ok(RowSource { decoder, stream: None, is_small: false, read_after_refusal: 0, refused_rows: 0 })
+                Ok(BodyRows { decoder, stream: None, is_small: false, read_after_refusal: 0, refused_rows: 0 })
             }
         }
     }
 }
 
-impl RowSource {
+impl BodyRows {
     /// The next rows; `None` when all rows were returned and the body was complete and valid.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl RowSource {
     }
 }
 
-tidegate_core::impl_debug!(RowSource { stream });
+tidegate_core::impl_debug!(BodyRows { stream });
 
 enum DecoderInput {
     None,

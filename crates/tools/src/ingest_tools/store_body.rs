@@ -18,7 +18,7 @@ use tidegate_query::{
 use tidegate_runtime::Job;
 
 use super::IngestContext;
-use super::body_decoder::{BodySource, RowSource, head_bytes, spool};
+use super::body_decoder::{BodyRows, UndecodedBody, head_bytes, spool};
 use super::destination::Destination;
 use super::row_arguments::{BodyArguments, BodyPieces};
 use super::stamps::{Stamps, WriteSchemas};
@@ -77,8 +77,8 @@ pub(super) async fn store_body(
         return Ok(repeated(receipt));
     }
     let mut source = match options.format {
-        BodyFormat::Parquet => BodySource::File(spool(&context.options.spool_folder, &mut pieces).await?),
-        format => BodySource::streamed(pieces, head_bytes(table.schema.is_some(), format)).await?,
+        BodyFormat::Parquet => UndecodedBody::File(spool(&context.options.spool_folder, &mut pieces).await?),
+        format => UndecodedBody::streamed(pieces, head_bytes(table.schema.is_some(), format)).await?,
     };
     let write = match early {
         Some(write) => write,
@@ -150,7 +150,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    async fn write(mut self, rows: &mut RowSource, writer: Box<dyn RowWriter>) -> Result<StoredRows, Error> {
+    async fn write(mut self, rows: &mut BodyRows, writer: Box<dyn RowWriter>) -> Result<StoredRows, Error> {
         let mut writer = Some(writer);
         while let Some(decoded) = rows.next().await? {
             let count = decoded.batch.num_rows() + decoded.rejected.len();

@@ -15,7 +15,7 @@ use tidegate_core::{
 use tidegate_query::{Databases, Executor};
 use tidegate_results::{ResultStore, StoreLimits};
 use tidegate_runtime::{AnswerMeta, BodyMetadata, Registry, Reply, ReplyPart, SnapshotBuilder, event::EventDispatcher};
-use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceSource, TextTemplate};
+use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceContent, TextTemplate};
 use tidegate_tools::{NodeIdentity, ToolServices, register};
 
 use crate::fake::call;
@@ -51,7 +51,7 @@ impl FileFixture {
             title: None,
             description: None,
             mime_type: None,
-            source: ResourceSource::File {
+            source: ResourceContent::File {
                 folder: files.path().to_owned(),
                 path: TextTemplate::parse("{{name}}").unwrap(),
                 inputs: Vec::new(),

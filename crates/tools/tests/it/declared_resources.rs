@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{Access, CallLimits, CallTarget, Format};
 use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredResource, InputKind, PreparedResource, ResourceSource, ScalarType, TextTemplate,
+    DeclaredInput, DeclaredResource, InputKind, PreparedResource, ResourceContent, ScalarType, TextTemplate,
 };
 
 use crate::fake::{call, collect_answer, owner, services, shop};
@@ -17,7 +17,7 @@ fn input(name: &str, kind: InputKind, constraints: Value) -> DeclaredInput {
     DeclaredInput { constraints, ..DeclaredInput::new(name, kind) }
 }
 
-async fn registry(uri: &str, source: ResourceSource) -> Arc<Registry> {
+async fn registry(uri: &str, source: ResourceContent) -> Arc<Registry> {
     let services = services([shop()]);
     let resource = DeclaredResource {
         uri: uri.to_owned(),
@@ -49,7 +49,7 @@ async fn read(registry: &Arc<Registry>, uri: &str) -> String {
 
 #[tokio::test]
 async fn uri_variables_are_validated() {
-    let source = ResourceSource::Sql {
+    let source = ResourceContent::Sql {
         database: None,
         sql: "SELECT * FROM orders WHERE customer = :who AND id IN (:ids) AND note = :day".to_owned(),
         inputs: vec![
@@ -72,7 +72,7 @@ async fn uri_variables_are_validated() {
 
 /// The resource `pages://{page}` of a folder, for pages of lower case letters.
 async fn pages(folder: &Path) -> Arc<Registry> {
-    let source = ResourceSource::File {
+    let source = ResourceContent::File {
         folder: folder.to_owned(),
         path: TextTemplate::parse("{{page}}").unwrap(),
         inputs: vec![input("page", InputKind::Scalar(ScalarType::String), json!({"pattern": "^[a-z]+$"}))],

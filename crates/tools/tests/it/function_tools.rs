@@ -11,7 +11,7 @@ use tidegate_runtime::{Registry, event::EventDispatcher};
 use tidegate_system::{
     SystemColumn, SystemColumnType, SystemParameter, SystemTable, SystemTableDescription, SystemValue,
 };
-use tidegate_tools::{FunctionSource, NodeIdentity, ToolServices, snapshot};
+use tidegate_tools::{NodeIdentity, TableFunctions, ToolServices, snapshot};
 
 use crate::fake::{call, call_tool, collect_answer, owner, shop};
 use crate::tool_list::listed;
@@ -43,7 +43,7 @@ impl FakeFunctions {
     }
 }
 
-impl FunctionSource for FakeFunctions {
+impl TableFunctions for FakeFunctions {
     fn database(&self) -> &str {
         "shop"
     }
@@ -72,7 +72,7 @@ impl FunctionSource for FakeFunctions {
 fn registry(database: Option<Arc<dyn Database>>) -> Arc<Registry> {
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
     let executor = Executor::new(EventDispatcher::default());
-    let functions = Some(Arc::new(FakeFunctions::new()) as Arc<dyn FunctionSource>);
+    let functions = Some(Arc::new(FakeFunctions::new()) as Arc<dyn TableFunctions>);
     let services = ToolServices::with_functions(Databases::new(database), executor, identity, functions);
     let registry = Registry::new(snapshot(&services), EventDispatcher::default());
     services.attach(&registry);

@@ -70,7 +70,7 @@ pub(crate) struct EmbeddedPlan {
     cancellation: QueryCancellation,
     load_share: LoadShare,
     /// The input of planning, if the statement can be planned again over other files.
-    source: Option<Box<PlanSource>>,
+    source: Option<Box<PlanInput>>,
     schema: SchemaRef,
     estimated_rows: Option<u64>,
     estimated_bytes: Option<u64>,
@@ -84,7 +84,7 @@ struct ExplainedPlan {
     member_queries: Vec<String>,
 }
 
-struct PlanSource {
+struct PlanInput {
     statement: Statement,
     tables: SnapshotTables,
     sessions: Arc<SessionFactory>,
@@ -102,7 +102,7 @@ pub(crate) async fn plan_statement(
     let session = with_cancellation(sessions.create_session(&tables), &query_cancellation);
     let logical = optimize_statement(&statement, &session, &tables).await?;
     let mut plan = build_plan(logical, session, &tables, worker_pool, query_cancellation).await?;
-    plan.source = Some(Box::new(PlanSource { statement, tables, sessions }));
+    plan.source = Some(Box::new(PlanInput { statement, tables, sessions }));
     Ok(plan)
 }
 
@@ -282,7 +282,7 @@ impl EmbeddedPlan {
 
     /// Plans the statement again over the current files. The columns may change.
     async fn replan(&mut self) -> Result<(), Error> {
-        let Some(PlanSource { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {
+        let Some(PlanInput { statement, tables, sessions }) = self.source.take().map(|origin| *origin) else {
             return Err(Error::internal("a plan cannot be rebuilt, because its statement is unknown"));
         };
         let snapshot = tables.files.rescan().await?;

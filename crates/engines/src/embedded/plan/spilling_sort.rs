@@ -155,7 +155,7 @@ impl SorterInput {
         });
         let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows));
         let source: Arc<dyn PartitionStream> =
-            Arc::new(SorterSource { schema: schema.clone(), rows: Mutex::new(Some(rows)) });
+            Arc::new(SorterStream { schema: schema.clone(), rows: Mutex::new(Some(rows)) });
         let input = StreamingTableExec::try_new(schema.clone(), vec![source], None, [], false, None)?;
         let sort = SortExec::new(expr, Arc::new(input));
         let sorted = sort.execute(0, context)?;
@@ -276,14 +276,14 @@ fn key_bytes(expr: &LexOrdering, batch: &RecordBatch) -> Result<usize> {
 }
 
 /// Passes on one stream of rows.
-struct SorterSource {
+struct SorterStream {
     schema: SchemaRef,
     rows: Mutex<Option<SendableRecordBatchStream>>,
 }
 
-tidegate_core::impl_debug!(SorterSource, "SorterSource");
+tidegate_core::impl_debug!(SorterStream, "SorterStream");
 
-impl PartitionStream for SorterSource {
+impl PartitionStream for SorterStream {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }

@@ -14,23 +14,23 @@ mod snippets;
 
 use clap::ValueEnum as _;
 
-use super::{BearerSource, McpClient, McpServerConnection};
+use super::{BearerValue, McpClient, McpServerConnection};
 
 fn stdio() -> McpServerConnection {
     let args = vec!["stdio".to_owned(), "shop=/data/shop".to_owned()];
     McpServerConnection::Stdio { command: "/usr/local/bin/tidegate".into(), args }
 }
 
-fn http(bearer: Option<BearerSource>) -> McpServerConnection {
+fn http(bearer: Option<BearerValue>) -> McpServerConnection {
     McpServerConnection::Http { url: "https://node.example/mcp".to_owned(), bearer }
 }
 
-fn key() -> Option<BearerSource> {
-    Some(BearerSource::Key("tg_secret".to_owned()))
+fn key() -> Option<BearerValue> {
+    Some(BearerValue::Key("tg_secret".to_owned()))
 }
 
-fn variable() -> Option<BearerSource> {
-    Some(BearerSource::Variable("TIDEGATE_KEY".to_owned()))
+fn variable() -> Option<BearerValue> {
+    Some(BearerValue::Variable("TIDEGATE_KEY".to_owned()))
 }
 
 fn all_clients() -> impl Iterator<Item = McpClient> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{all_clients, http, key, name, stdio, variable};
 use crate::client::catalog::ClientFileFormat;
 use crate::client::edit::ClientConfigError;
-use crate::client::{BearerSource, McpClient, McpServerConnection, snippet};
+use crate::client::{BearerValue, McpClient, McpServerConnection, snippet};
 
 /// The snippet as it is for TOML, and on one line for JSON; or why there is none.
 fn display_snippet(client: McpClient, connection: &McpServerConnection) -> String {
@@ -221,7 +221,7 @@ fn text_that_the_client_would_replace_is_refused() {
     assert!(!refused(McpClient::ClaudeCode, "/data/$x"));
     assert!(!refused(McpClient::Zed, "${x}"));
     let message =
-        snippet(McpClient::GeminiCli, "tidegate", &http(Some(BearerSource::Key("a$bcd".to_owned())))).unwrap_err();
+        snippet(McpClient::GeminiCli, "tidegate", &http(Some(BearerValue::Key("a$bcd".to_owned())))).unwrap_err();
     assert!(!message.to_string().contains("a$bcd"), "{message}");
 }
 
@@ -231,9 +231,9 @@ fn names_and_keys_are_checked() {
         assert!(matches!(snippet(McpClient::Codex, name, &stdio()), Err(ClientConfigError::Name { .. })), "{name}");
     }
     let with = |bearer| snippet(McpClient::Codex, "tidegate", &http(Some(bearer)));
-    assert!(matches!(with(BearerSource::Variable("A-B".to_owned())), Err(ClientConfigError::Variable { .. })));
-    assert!(matches!(with(BearerSource::Key("a\nb".to_owned())), Err(ClientConfigError::Key)));
-    assert!(matches!(with(BearerSource::Key(String::new())), Err(ClientConfigError::Key)));
+    assert!(matches!(with(BearerValue::Variable("A-B".to_owned())), Err(ClientConfigError::Variable { .. })));
+    assert!(matches!(with(BearerValue::Key("a\nb".to_owned())), Err(ClientConfigError::Key)));
+    assert!(matches!(with(BearerValue::Key(String::new())), Err(ClientConfigError::Key)));
 }
 
 #[test]

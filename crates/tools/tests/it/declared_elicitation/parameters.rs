@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidegate_core::{CallTarget, ErrorKind, InputAnswer};
 use tidegate_sql::Transaction;
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredResource, DeclaredSql, DeclaredTool, InputKind, ResourceSource, ScalarType,
+    DeclaredInput, DeclaredResource, DeclaredSql, DeclaredTool, InputKind, ResourceContent, ScalarType,
 };
 
 use super::conversation::{ElicitationMode, call_with_forms, filled_form, run_conversation};
@@ -163,7 +163,7 @@ async fn resources_cannot_elicit() {
         title: None,
         description: None,
         mime_type: None,
-        source: ResourceSource::Sql {
+        source: ResourceContent::Sql {
             database: None,
             sql: "SELECT :year".to_owned(),
             inputs: vec![elicited_input("year", ScalarType::Integer, json!({}), "Which year?")],

@@ -1,4 +1,4 @@
-//! The columns that describe the source of a record, its resource and its scope; attributes and values as JSON text.
+//! The columns of the resource and of the scope of a record; attributes and values as JSON text.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ use crate::tables::{Cell, RowBudget, TableBatch, TableBatches, TableRows};
 use crate::text::{write_double, write_string};
 
 const SERVICE_NAME: &str = "service.name";
-/// The number of columns of [`SourceColumns`].
-const SOURCE_COLUMNS: usize = 9;
+/// The number of columns of [`ScopeColumns`].
+const SCOPE_COLUMNS: usize = 9;
 
 /// The columns of a resource.
 pub(super) struct ResourceColumns<'a> {
@@ -40,7 +40,7 @@ impl<'a> ResourceColumns<'a> {
 }
 
 /// The columns of a resource and of a scope within it.
-pub(super) struct SourceColumns<'a> {
+pub(super) struct ScopeColumns<'a> {
     resource: &'a ResourceColumns<'a>,
     name: &'a str,
     version: &'a str,
@@ -49,7 +49,7 @@ pub(super) struct SourceColumns<'a> {
     schema_url: &'a str,
 }
 
-impl<'a> SourceColumns<'a> {
+impl<'a> ScopeColumns<'a> {
     pub(super) fn new(
         resource: &'a ResourceColumns<'a>,
         scope: Option<&'a InstrumentationScope>,
@@ -67,7 +67,7 @@ impl<'a> SourceColumns<'a> {
         })
     }
 
-    pub(super) fn cells(&self) -> [Cell<'_>; SOURCE_COLUMNS] {
+    pub(super) fn cells(&self) -> [Cell<'_>; SCOPE_COLUMNS] {
         [
             Cell::from_option(self.resource.service_name, Cell::Text),
             Cell::Text(&self.resource.attributes),
@@ -97,11 +97,11 @@ pub(super) fn describe(part: &str, error: RecordError) -> RecordError {
     }
 }
 
-/// A source that several records share, or the reason why all of them are rejected.
-pub(super) type SharedSource<T> = Result<T, String>;
+/// Columns that several records share, or the reason why all of them are rejected.
+pub(super) type SharedColumns<T> = Result<T, String>;
 
-/// Keeps the reason of a rejection, so that each record of the source gets it.
-pub(super) fn share<T>(source: Result<T, RecordError>) -> Result<SharedSource<T>, FormatError> {
+/// Keeps the reason of a rejection, so that each record gets it.
+pub(super) fn share<T>(source: Result<T, RecordError>) -> Result<SharedColumns<T>, FormatError> {
     match source {
         Ok(source) => Ok(Ok(source)),
         Err(RecordError::Rejected(reason)) => Ok(Err(reason)),
@@ -123,7 +123,7 @@ impl RecordCounter {
     /// Counts one record, which `push` appends to its table.
     pub(super) fn record<S>(
         &mut self,
-        source: &SharedSource<S>,
+        source: &SharedColumns<S>,
         position: impl FnOnce() -> String,
         push: impl FnOnce(&mut RowBudget, &S) -> Result<(), RecordError>,
     ) -> Result<(), FormatError> {

@@ -6,7 +6,7 @@ use crate::config::ServerKind;
 
 /// A database of the new configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DataSource {
+pub(crate) struct ProposedDatabase {
     pub(crate) name: String,
     /// The key of its kind.
     pub(crate) key: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct DataSource {
     pub(crate) description: String,
 }
 
-impl DataSource {
+impl ProposedDatabase {
     /// A database with a name that needs no quotes in SQL.
     pub(crate) fn new(name: &str, key: &'static str, values: Vec<String>, description: impl Into<String>) -> Self {
         Self { name: database_name(name), key, values, comments: &[], description: description.into() }
@@ -43,8 +43,8 @@ fn database_name(text: &str) -> String {
 }
 
 /// Gives each database a name of its own, by a number after equal ones.
-pub(crate) fn with_unique_names(sources: Vec<DataSource>) -> Vec<DataSource> {
-    let mut named: Vec<DataSource> = Vec::new();
+pub(crate) fn with_unique_names(sources: Vec<ProposedDatabase>) -> Vec<ProposedDatabase> {
+    let mut named: Vec<ProposedDatabase> = Vec::new();
     for mut source in sources {
         let name = source.name.clone();
         let mut count = 1;
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn names_need_no_quotes_and_are_unique() {
-        let source = |name| DataSource::new(name, "files", Vec::new(), "");
+        let source = |name| ProposedDatabase::new(name, "files", Vec::new(), "");
         let named = with_unique_names(vec![source("My Data"), source("my-data"), source("2024"), source("…")]);
         let names: Vec<_> = named.iter().map(|source| source.name.as_str()).collect();
         assert_eq!(names, ["my_data", "my_data_2", "data_2024", "data"]);
