@@ -269,15 +269,15 @@ pub(super) struct Authorizer {
 
 impl Authorizer {
     /// Allows everything while the returned scope exists.
-    pub(super) fn allow_internal(&self) -> FlagScope<'_> {
-        FlagScope::new(&self.is_internal)
+    pub(super) fn allow_internal(&self) -> FlagGuard<'_> {
+        FlagGuard::new(&self.is_internal)
     }
 
     /// Forgets the last statement. A caller's SQL is prepared while the returned scope exists.
-    pub(super) fn begin_planning(&self) -> FlagScope<'_> {
+    pub(super) fn begin_planning(&self) -> FlagGuard<'_> {
         self.reads.lock().clear();
         *self.refused_action.lock() = None;
-        FlagScope::new(&self.is_planning)
+        FlagGuard::new(&self.is_planning)
     }
 
     pub(super) fn set_policy_views(&self, policy_views: Option<Arc<PolicyViews>>) {
@@ -350,16 +350,16 @@ impl Authorizer {
     }
 }
 
-pub(super) struct FlagScope<'a>(&'a AtomicBool);
+pub(super) struct FlagGuard<'a>(&'a AtomicBool);
 
-impl<'a> FlagScope<'a> {
+impl<'a> FlagGuard<'a> {
     fn new(flag: &'a AtomicBool) -> Self {
         flag.store(true, Ordering::Release);
         Self(flag)
     }
 }
 
-impl Drop for FlagScope<'_> {
+impl Drop for FlagGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
