@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use super::caller::{AuthenticatedRequest, HttpCallerResolver};
 use super::listen::require_event_stream;
 use super::post::read_message;
-use super::response::{Refusal, accepted, event_stream, refusal, require_mcp};
+use super::response::{RefusalResponse, accepted, event_stream, refusal, require_mcp};
 use super::session::{SessionPermit, SseSession};
 use super::state::{CONNECTION_LIMITS, HttpState, TRACE};
 use super::{body, sse};
@@ -36,7 +36,7 @@ pub(super) async fn open(
     State(http_state): State<Arc<HttpState>>,
     original: OriginalUri,
     AuthenticatedRequest { caller, credentials, request }: AuthenticatedRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     require_mcp(&http_state, None)?;
     require_event_stream(request.headers())?;
     let permit = http_state.acquire_session_permit(&caller, None)?;
@@ -55,7 +55,7 @@ pub(super) async fn post(
     State(http_state): State<Arc<HttpState>>,
     Path(id): Path<String>,
     AuthenticatedRequest { caller, mut credentials, request }: AuthenticatedRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     let origin = credentials.origin;
     let Some(session) = http_state.streams.get(&id, &caller.principal) else {
         http_state.report_rejection(origin, NO_SUCH_SESSION);

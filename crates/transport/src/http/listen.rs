@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::browser;
 use super::caller::{AuthenticatedRequest, HttpCallerResolver, RequestCredentials};
-use super::response::{Refusal, event_stream, no_such_session, refusal, require_mcp, session_id};
+use super::response::{RefusalResponse, event_stream, no_such_session, refusal, require_mcp, session_id};
 use super::session::{HttpSession, SessionPermit};
 use super::sse::{self, parse_event_id, replay_body};
 use super::state::HttpState;
@@ -31,7 +31,10 @@ use super::state::HttpState;
 const LISTENER_ID_PREFIX: &str = "0-";
 
 /// Answers a browser with a page, before the caller is known: a person has no credentials there.
-pub(super) async fn get(State(http_state): State<Arc<HttpState>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn get(
+    State(http_state): State<Arc<HttpState>>,
+    request: Request,
+) -> Result<Response, RefusalResponse> {
     if browser::is_page_requested(request.headers()) {
         return Ok(browser::endpoint_page(&http_state.reloadable_options()));
     }
@@ -55,7 +58,7 @@ pub(super) async fn get(State(http_state): State<Arc<HttpState>>, request: Reque
 pub(super) async fn delete(
     State(http_state): State<Arc<HttpState>>,
     AuthenticatedRequest { caller, request, .. }: AuthenticatedRequest,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, RefusalResponse> {
     match http_state.sessions.end(session_id(request.headers(), None)?, &caller.principal) {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(no_such_session(None).into()),
@@ -63,7 +66,7 @@ pub(super) async fn delete(
 }
 
 /// 406 for clients that do not accept the event stream that GET opens.
-pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), RefusalResponse> {
     let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accepted.is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*")) {
         return Ok(());
@@ -72,7 +75,7 @@ pub(super) fn require_event_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(refusal(StatusCode::NOT_ACCEPTABLE, None, &error).into())
 }
 
-fn resume(session: Arc<HttpSession>, id: &str) -> Result<Response, Refusal> {
+fn resume(session: Arc<HttpSession>, id: &str) -> Result<Response, RefusalResponse> {
     let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
     let reader = reader.ok_or_else(|| {
         let error = RpcError::invalid_request(format!("event {id:?} is no longer stored; send the request again"));
@@ -209,7 +212,7 @@ pub(super) fn open_stream(
     id: &RequestId,
     accepts_events: bool,
     stream: ListenStream,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     if !accepts_events {
         let message = "subscriptions/listen opens an event stream: Accept must include text/event-stream";
         return Err(refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message)).into());

@@ -27,7 +27,7 @@ use tidegate_runtime::Registry;
 use super::answer::{ProblemDetails, ProblemType};
 use super::caller::{AuthenticatedRequest, CallerError, HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
 use super::response::{
-    Refusal, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, require_mcp,
+    RefusalResponse, SESSION_ID, accepted, event_stream, json, message_response, no_such_session, refusal, require_mcp,
     session_id, streamed_json,
 };
 use super::session::HttpSession;
@@ -48,13 +48,13 @@ impl RequestHead {
         HttpCallerResolver::new(http_state, self.credentials.clone(), &self.caller).into_revalidator()
     }
 
-    fn session(&self, http_state: &HttpState, id: Option<&RequestId>) -> Result<Arc<HttpSession>, Refusal> {
+    fn session(&self, http_state: &HttpState, id: Option<&RequestId>) -> Result<Arc<HttpSession>, RefusalResponse> {
         let session = http_state.sessions.get(session_id(&self.headers, id)?, &self.caller.principal);
         session.ok_or_else(|| no_such_session(id).into())
     }
 
     /// The context of a notification or response; `None` if it names no session.
-    fn session_context(&self, http_state: &HttpState) -> Result<Option<RequestContext>, Refusal> {
+    fn session_context(&self, http_state: &HttpState) -> Result<Option<RequestContext>, RefusalResponse> {
         if session_id(&self.headers, None).is_err() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl RequestHead {
 pub(super) async fn post(
     State(http_state): State<Arc<HttpState>>,
     AuthenticatedRequest { mut caller, credentials, request }: AuthenticatedRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     let (parts, body) = request.into_parts();
     let requested = Instant::now();
     let message = read_message(&parts.headers, body, &http_state, credentials.origin).await;
@@ -117,11 +117,11 @@ pub(super) async fn read_message(
     body: Body,
     http_state: &HttpState,
     origin: CallOrigin,
-) -> Result<Result<IncomingMessage, DecodeError>, Refusal> {
+) -> Result<Result<IncomingMessage, DecodeError>, RefusalResponse> {
     let refuse = |problem: ProblemDetails| {
         http_state.report_rejection(origin, problem.detail());
         let error = RpcError::invalid_request(format!("Invalid request: {}", problem.detail()));
-        Refusal::from(refusal(problem.status(), None, &error))
+        RefusalResponse::from(refusal(problem.status(), None, &error))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = *http_state.reloadable_options();
     if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
@@ -136,7 +136,7 @@ async fn answer_request(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
     mut request: RpcRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     require_mcp(http_state, Some(&request.id))?;
     request.meta.trace |= head.headers.get(TRACE).is_some_and(|value| value == "1");
     let version = head.headers.get(PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
@@ -159,7 +159,7 @@ async fn answer_modern(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
     request: RpcRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     let requests_notifications = request.meta.progress_token.is_some() || request.meta.log_level.is_some();
     let wants_events = head.accepts_events && requests_notifications;
     let checked = check_headers(&head.headers, &request, http_state.service.registry(), &head.caller)
@@ -178,7 +178,7 @@ async fn answer_in_revision(
     revision: Revision,
     session: Option<Arc<HttpSession>>,
     wants_events: bool,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     let id = request.id.clone();
     let mcp_session = session.as_ref().map(|session| &session.session);
     let context = http_state.request_context(&head.caller, mcp_session, wants_events);
@@ -213,7 +213,11 @@ fn revoked_response(http_state: &HttpState, head: &RequestHead, revoked: Revoked
     CallerError::from(revoked).to_response(http_state, head.credentials.origin)
 }
 
-async fn open_session(http_state: &HttpState, head: &RequestHead, request: &RpcRequest) -> Result<Response, Refusal> {
+async fn open_session(
+    http_state: &HttpState,
+    head: &RequestHead,
+    request: &RpcRequest,
+) -> Result<Response, RefusalResponse> {
     let initialized = http_state.service.initialize(request, &head.caller, Arc::new(InFlightRequests::default())).await;
     let (session, whole) = initialized.map_err(|error| refusal(StatusCode::OK, Some(&request.id), &error))?;
     let permit = http_state.acquire_session_permit(&head.caller, Some(&request.id))?;
@@ -231,7 +235,7 @@ fn stream_resumable(
     id: &RequestId,
     answer: Box<ResponseStream>,
     revalidator: CallerRevalidator,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     let (number, replay) = session.open_stream().ok_or_else(|| {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "this session has too many open event streams");
         refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error)
@@ -283,7 +287,7 @@ async fn answer_batch(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
     messages: Vec<Result<IncomingMessage, DecodeError>>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     require_mcp(http_state, None)?;
     // If the session id is missing, the rejection of the batch is the more useful error.
     let without_session = || http_state.request_context(&head.caller, None, false);

@@ -24,15 +24,15 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 
 /// The response to a request that is not processed further; boxed, because results carry it.
 #[derive(Debug)]
-pub(super) struct Refusal(Box<Response>);
+pub(super) struct RefusalResponse(Box<Response>);
 
-impl From<Response> for Refusal {
+impl From<Response> for RefusalResponse {
     fn from(response: Response) -> Self {
         Self(Box::new(response))
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RefusalResponse {
     fn into_response(self) -> Response {
         *self.0
     }
@@ -70,7 +70,7 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>, level: LimitLevel) -> Re
 }
 
 /// 503 while an operator has stopped MCP. Cancellations and responses of clients pass, because running calls need them.
-pub(super) fn require_mcp(http_state: &HttpState, id: Option<&RequestId>) -> Result<(), Refusal> {
+pub(super) fn require_mcp(http_state: &HttpState, id: Option<&RequestId>) -> Result<(), RefusalResponse> {
     let running = http_state.service.registry().transport_switches().require_running(TransportGroup::Mcp);
     running.map_err(|error| {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, error.to_string());
@@ -79,7 +79,7 @@ pub(super) fn require_mcp(http_state: &HttpState, id: Option<&RequestId>) -> Res
 }
 
 /// The id of the session that a request belongs to; 400 if it has none.
-pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, Refusal> {
+pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, RefusalResponse> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         let error = RpcError::invalid_request(
             "the header Mcp-Session-Id is missing: clients of 2025-11-25 or older start with initialize; \

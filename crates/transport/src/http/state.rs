@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::protected_resource::SharedProtectedResource;
-use super::response::{Refusal, too_many_sessions};
+use super::response::{RefusalResponse, too_many_sessions};
 use super::session::{HttpSessions, SessionPermit, SessionPermits, SseSessions};
 use crate::mcp_connection::ConnectionLimits;
 use crate::metrics::Metrics;
@@ -210,7 +210,7 @@ impl HttpState {
         &self,
         caller: &Caller,
         id: Option<&RequestId>,
-    ) -> Result<SessionPermit, Refusal> {
+    ) -> Result<SessionPermit, RefusalResponse> {
         self.sessions.end_idle();
         // Read each time: a later configuration may be the first one that requires authentication.
         let per_principal_max =

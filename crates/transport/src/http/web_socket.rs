@@ -40,7 +40,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::io::InspectReader;
 
 use super::caller::{AuthenticatedRequest, CallerError, HttpCallerResolver};
-use super::response::{Refusal, refusal, require_mcp};
+use super::response::{RefusalResponse, refusal, require_mcp};
 use super::state::{CONNECTION_LIMITS, HttpConnectionPermit, HttpState};
 use crate::mcp_connection::McpConnection;
 use crate::outbox::{Outbox, OutgoingMessage};
@@ -50,7 +50,7 @@ use crate::revalidation::{CallerResolver, REVALIDATE_EVERY, RevalidationTriggers
 pub(super) async fn open(
     State(http_state): State<Arc<HttpState>>,
     AuthenticatedRequest { caller, credentials, mut request }: AuthenticatedRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RefusalResponse> {
     require_mcp(&http_state, None)?;
     let switching = accept_upgrade(request.headers()).map_err(|refused| {
         http_state.report_rejection(credentials.origin, &refused.message);
