@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::chain::{AuditOptions, ChainLink, WhenFull};
 use crate::line::{Record, RecordKind, Redaction, RefusedMessage};
 use crate::sink::{self, AuditSink, FileSink, FileTail, LogHead, with_suffix};
-use crate::writer::{LogWriter, WriterState};
+use crate::writer::{AuditLogWriter, WriterState};
 
 /// Writes a line for each call and each refused message.
 pub struct AuditLog {
@@ -66,7 +66,7 @@ impl AuditLog {
         let failed = |error| OpenError::Io { file: options.file.clone(), error };
         let (inbox, records) = mpsc::channel(options.queue_lines_max);
         let shared = Arc::<WriterState>::default();
-        let writer = LogWriter::new(sink, last, options, records, shared.clone());
+        let writer = AuditLogWriter::new(sink, last, options, records, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let thread = std::thread::Builder::new().name("tidegate-audit".to_owned());
         thread.spawn(move || runtime.block_on(writer.run())).map_err(failed)?;

@@ -42,7 +42,7 @@ impl WriterState {
     }
 }
 
-pub(crate) struct LogWriter {
+pub(crate) struct AuditLogWriter {
     sink: Box<dyn AuditSink>,
     last: ChainLink,
     /// Chained lines that are not written yet, each with its position.
@@ -57,7 +57,7 @@ pub(crate) struct LogWriter {
     failing_since: Option<Instant>,
 }
 
-impl LogWriter {
+impl AuditLogWriter {
     pub(crate) fn new(
         sink: Box<dyn AuditSink>,
         last: ChainLink,

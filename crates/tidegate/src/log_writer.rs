@@ -57,12 +57,12 @@ impl QueueState {
 
 /// Keeps the thread running. Dropping it waits until the queued lines are written.
 #[derive(Debug)]
-pub(crate) struct LogWriter {
+pub(crate) struct ServerLogWriter {
     queue: LogQueue,
     thread: Option<JoinHandle<()>>,
 }
 
-impl LogWriter {
+impl ServerLogWriter {
     /// Starts a thread that writes to `output`.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl LogWriter {
     }
 }
 
-impl Drop for LogWriter {
+impl Drop for ServerLogWriter {
     fn drop(&mut self) {
         self.queue.0.state.lock().is_closed = true;
         self.queue.flush();
@@ -228,15 +228,15 @@ mod tests {
         }
     }
 
-    fn gated() -> (LogWriter, Arc<Mutex<Vec<u8>>>, mpsc::Sender<()>) {
+    fn gated() -> (ServerLogWriter, Arc<Mutex<Vec<u8>>>, mpsc::Sender<()>) {
         let (sender, permits) = mpsc::channel();
         let written = Arc::<Mutex<Vec<u8>>>::default();
-        let writer = LogWriter::start(GatedOutput { written: written.clone(), permits }).unwrap();
+        let writer = ServerLogWriter::start(GatedOutput { written: written.clone(), permits }).unwrap();
         (writer, written, sender)
     }
 
     /// Drops `writer` and waits for its thread. A busy machine may need longer than the drop waits.
-    fn drop_and_join(mut writer: LogWriter) {
+    fn drop_and_join(mut writer: ServerLogWriter) {
         let thread = writer.thread.take().unwrap();
         drop(writer);
         thread.join().unwrap();

@@ -12,8 +12,8 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt};
 
 use crate::command_error::CommandError;
 use crate::log_fields::LogFields;
-use crate::log_writer::LogWriter;
-use crate::options::{LogFormat, LogOptions};
+use crate::log_writer::ServerLogWriter;
+use crate::options::{LogFormat, ServerLogOptions};
 use crate::standard_stream::{log_stream, standard_error};
 
 /// Requested traces contain only the messages of Tidegate's crates: those of libraries may contain secrets.
@@ -25,7 +25,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// Starts the log. The lines of a server are written by a thread of their own; those of other commands at once, between what
 /// the command itself writes.
-pub(crate) fn start(options: &LogOptions, is_server: bool) -> Result<Option<LogWriter>, CommandError> {
+pub(crate) fn start(options: &ServerLogOptions, is_server: bool) -> Result<Option<ServerLogWriter>, CommandError> {
     let level_default = if is_server { "info" } else { COMMAND_LOG };
     let filter = build_filter(options.level.as_deref().unwrap_or(level_default)).map_err(CommandError::Usage)?;
     let colours = options.format == LogFormat::Text
@@ -36,7 +36,7 @@ pub(crate) fn start(options: &LogOptions, is_server: bool) -> Result<Option<LogW
         let subscriber = build_subscriber(filter, options.format, colours, move || log_stream(colours));
         return subscriber.try_init().map(|()| None).map_err(|error| cannot_start(&error));
     }
-    let writer = LogWriter::start(log_stream(colours)).map_err(|error| cannot_start(&error))?;
+    let writer = ServerLogWriter::start(log_stream(colours)).map_err(|error| cannot_start(&error))?;
     let subscriber = build_subscriber(filter, options.format, colours, writer.queue().clone());
     subscriber.try_init().map_err(|error| cannot_start(&error))?;
     writer.flush_at_panics();
@@ -44,7 +44,7 @@ pub(crate) fn start(options: &LogOptions, is_server: bool) -> Result<Option<LogW
 }
 
 /// Whether the log contains warnings. Directives may hide them, and count as if they did.
-pub(crate) fn contains_warnings(options: &LogOptions) -> bool {
+pub(crate) fn contains_warnings(options: &ServerLogOptions) -> bool {
     let hides_nothing = |level: &String| LEVELS[2..].contains(&level.to_lowercase().as_str());
     options.level.as_ref().is_none_or(hides_nothing)
 }

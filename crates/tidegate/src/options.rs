@@ -13,7 +13,7 @@ use crate::quantity::{self, LimitValue};
 #[command(next_help_heading = "Options of all commands")]
 pub(crate) struct GlobalOptions {
     #[command(flatten)]
-    pub(crate) log: LogOptions,
+    pub(crate) log: ServerLogOptions,
 
     /// Configuration file [default: tidegate.yaml in the current folder, if it exists and no PATH is given]
     #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
@@ -59,7 +59,7 @@ pub(crate) struct LimitOptions {
 
 /// Options of the log on standard error.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct LogOptions {
+pub(crate) struct ServerLogOptions {
     /// off, error, warn, info, debug, trace, or directives such as tidegate_mcp=debug [default: info when serving, else
     /// warn]
     #[arg(long = "log", global = true, value_name = "LEVEL", env = "TIDEGATE_LOG", hide_env_values = true)]

@@ -35,7 +35,7 @@ use tidegate_core::escape_control_characters;
 
 use crate::argument_secrets::mask_secrets;
 use crate::command_error::CommandError;
-use crate::log_writer::LogWriter;
+use crate::log_writer::ServerLogWriter;
 use crate::logging;
 use crate::options::GlobalOptions;
 
@@ -49,7 +49,7 @@ pub struct Cli {
     options: GlobalOptions,
     /// Dropped when the subcommand has ended, before its error is reported.
     #[arg(skip)]
-    log_writer: Option<LogWriter>,
+    log_writer: Option<ServerLogWriter>,
 }
 
 impl Cli {
