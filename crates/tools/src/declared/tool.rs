@@ -459,7 +459,7 @@ struct InsertToolHandler {
 #[async_trait]
 impl Handler for InsertToolHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
-        let destination = self.context.destination(&self.database, &self.table, call.principal()).await?;
+        let writable_table = self.context.writable_table(&self.database, &self.table, call.principal()).await?;
         let arguments = self.elicited.complete(&call).await?;
         if let Some(confirmation) = &self.confirmation {
             confirmation.request(&arguments, None, &call).await?;
@@ -467,7 +467,7 @@ impl Handler for InsertToolHandler {
         let values = self.inputs.iter().map(|input| (input.name.clone(), input.value(&arguments).clone()));
         // A column without a value has its default, where it has one.
         let row: Map<String, Value> = values.filter(|(_, value)| !value.is_null()).collect();
-        insert_row(&self.context, &destination, row, call.job()).await
+        insert_row(&self.context, &writable_table, row, call.job()).await
     }
 }
 

@@ -5,11 +5,11 @@
 //! Operators also have `ingest_status` and `maintain_ingest`.
 
 mod body_decoder;
-mod destination;
 mod maintenance;
 mod row_arguments;
 mod stamps;
 mod store_body;
+mod writable_table;
 mod write_rows;
 
 use std::path::PathBuf;

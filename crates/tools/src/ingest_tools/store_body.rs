@@ -19,9 +19,9 @@ use tidegate_runtime::Job;
 
 use super::IngestContext;
 use super::body_decoder::{BodyRows, UndecodedBody, head_bytes, spool};
-use super::destination::Destination;
 use super::row_arguments::{BodyArguments, BodyPieces};
 use super::stamps::{Stamps, WriteSchemas};
+use super::writable_table::WritableTable;
 
 /// The positions of the tables of a write.
 const ROWS: usize = 0;
@@ -31,7 +31,7 @@ const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// What a call stores, and how.
 pub(super) struct StoreRequest<'a> {
-    pub(super) destination: &'a Destination,
+    pub(super) writable_table: &'a WritableTable,
     pub(super) mode: WriteMode,
     pub(super) key: Option<&'a str>,
     pub(super) arguments: &'a BodyArguments,
@@ -59,9 +59,9 @@ pub(super) async fn store_body(
     request: StoreRequest<'_>,
     mut pieces: BodyPieces,
 ) -> Result<StoredRows, Error> {
-    let table = &request.destination.table;
+    let table = &request.writable_table.table;
     let options = request.arguments.options(pieces.media_type(), pieces.coding(), table)?;
-    let (database, tables) = (request.destination.target.database(), std::iter::once(table.name.as_str()));
+    let (database, tables) = (request.writable_table.target.database(), std::iter::once(table.name.as_str()));
     record_write(job, database, tables, Some(options.format), request.key);
     let stamps = Stamps::new(&table.stamps, &table.name, job.principal())?;
     // A write whose columns are known begins before its body is read, so that a repeated one is recognised at once.
@@ -102,7 +102,7 @@ pub(super) async fn store_body(
     let writing = Writing { job, stamps: &stamps, rejects, table, rejections, rejected: 0, positions, memory };
     let stored = writing.write(&mut rows, writer).await;
     if stored.is_err() {
-        request.destination.target.count_rejected(rows.refused_rows());
+        request.writable_table.target.count_rejected(rows.refused_rows());
     }
     stored
 }
@@ -122,7 +122,7 @@ impl Write {
         options: &BodyOptions,
         stamps: &Stamps,
     ) -> Result<Self, Error> {
-        let Destination { target, table, .. } = request.destination;
+        let WritableTable { target, table, .. } = request.writable_table;
         let rejects =
             (options.reject_mode == RejectMode::Row).then(|| RejectedRows::new(stamps, &job.principal().subject));
         let mut tables = vec![TableWrite { table: table.name.clone(), schema: schemas.table.clone() }];
@@ -251,7 +251,7 @@ fn write_key(job: &Job, request: &StoreRequest<'_>, key: &str) -> String {
         principal.subject,
         address.map(quota_address),
         job.target().name(),
-        request.destination.table.name,
+        request.writable_table.table.name,
         key,
     ]);
     parts.to_string()

@@ -11,9 +11,9 @@ use tidegate_query::WriteMode;
 use tidegate_runtime::{Answer, AnswerMeta, Job, RunningCall, Tool, ToolAnnotations, WriteSummary, handler_fn};
 
 use super::IngestContext;
-use super::destination::Destination;
 use super::row_arguments::{BODY_TYPES, BodyArguments, BodyPieces, check_exact_numbers, require_one_source};
 use super::store_body::{StoreRequest, StoredRows, record_write, store_body};
+use super::writable_table::WritableTable;
 use crate::arguments::parse_arguments;
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, built_in_tool, changing_hints, context_handler};
 
@@ -116,26 +116,26 @@ async fn handle(context: Arc<IngestContext>, mode: WriteMode, call: RunningCall)
     let Arguments { database, table, rows, key, create, body } = parse_arguments(&call)?;
     let rows = require_one_source(rows, call.request().request_body.is_some())?;
     let (database, table) = context.resolve(database, table, call.principal())?;
-    let destination = context.destination(&database, &table, call.principal()).await?;
+    let writable_table = context.writable_table(&database, &table, call.principal()).await?;
     // A model may misspell a name; a program sends to the same address again and again.
     let creates = create.unwrap_or(rows.is_none());
-    if !destination.exists && !creates {
+    if !writable_table.exists && !creates {
         let absent = context.no_such_table(&database, &table, call.principal());
         return Err(absent.with_hint("create=true creates it."));
     }
-    let request = StoreRequest { destination: &destination, mode, key: key.as_deref(), arguments: &body };
+    let request = StoreRequest { writable_table: &writable_table, mode, key: key.as_deref(), arguments: &body };
     store(&context, call.job(), request, rows).await
 }
 
 /// Stores one row, as a declared tool has it from its arguments.
 pub(crate) async fn insert_row(
     context: &IngestContext,
-    destination: &Destination,
+    writable_table: &WritableTable,
     row: Map<String, Value>,
     job: &Arc<Job>,
 ) -> Result<Answer, Error> {
     let arguments = BodyArguments::default();
-    let request = StoreRequest { destination, mode: WriteMode::Append, key: None, arguments: &arguments };
+    let request = StoreRequest { writable_table, mode: WriteMode::Append, key: None, arguments: &arguments };
     store(context, job, request, Some(vec![Value::Object(row)])).await
 }
 
@@ -146,33 +146,33 @@ async fn store(
     request: StoreRequest<'_>,
     rows: Option<Vec<Value>>,
 ) -> Result<Answer, Error> {
-    let destination = request.destination;
-    job.record_database(destination.target.database());
+    let writable_table = request.writable_table;
+    job.record_database(writable_table.target.database());
     let pieces = match (rows, job.take_request_body()) {
         (Some(rows), _) => {
-            destination.table.schema.iter().try_for_each(|schema| check_exact_numbers(&rows, schema))?;
+            writable_table.table.schema.iter().try_for_each(|schema| check_exact_numbers(&rows, schema))?;
             BodyPieces::from_rows(&rows)
         }
         (None, Some(reader)) => BodyPieces::Request(Box::new(reader)),
         (None, None) => return Err(Error::internal("the body of the request was read before")),
     };
     let stored = store_body(context, job, request, pieces).await?;
-    answer_stored(destination, &stored, job)
+    answer_stored(writable_table, &stored, job)
 }
 
 /// How many rejected rows an answer has, until it fits: all that are reported, some, none.
 const REJECTIONS_MAX: [usize; 3] = [usize::MAX, 10, 0];
 
 /// Answers with what was stored. This cannot fail because of the size or the content of the answer: the rows are stored.
-fn answer_stored(destination: &Destination, stored: &StoredRows, job: &Job) -> Result<Answer, Error> {
+fn answer_stored(writable_table: &WritableTable, stored: &StoredRows, job: &Job) -> Result<Answer, Error> {
     let rows = stored.receipt.rows.first().copied().unwrap_or_default();
-    let is_created = !destination.exists && !stored.is_repeated;
+    let is_created = !writable_table.exists && !stored.is_repeated;
     let budget = if job.format().is_some() { None } else { job.limits().inline.bytes };
     let texts = REJECTIONS_MAX.iter().map(|max| {
         let rejections = stored.rejections.iter().take(*max).map(rejection_json);
         json!({
-            "database": destination.target.database(),
-            "table": destination.table.name,
+            "database": writable_table.target.database(),
+            "table": writable_table.table.name,
             "rows": rows,
             "rejected": stored.rejected,
             "rejections": rejections.collect::<Vec<_>>(),
@@ -192,7 +192,7 @@ fn answer_stored(destination: &Destination, stored: &StoredRows, job: &Job) -> R
         None => format!("{rows} rows are stored"),
     };
     // A transformation may leave rows out.
-    let is_comparable = stored.is_repeated && destination.table.schema.is_some();
+    let is_comparable = stored.is_repeated && writable_table.table.schema.is_some();
     let repeated_rows = is_comparable.then_some(rows);
     let (rejected, sequence) = (stored.rejected, stored.receipt.sequence);
     let write = WriteSummary { rejected, sequence, is_created, repeated_rows };
@@ -201,10 +201,10 @@ fn answer_stored(destination: &Destination, stored: &StoredRows, job: &Job) -> R
 }
 
 /// Answers that the table was dropped.
-fn answer_dropped(destination: &Destination, job: &Job) -> Result<Answer, Error> {
+fn answer_dropped(writable_table: &WritableTable, job: &Job) -> Result<Answer, Error> {
     let answer = json!({
-        "database": destination.target.database(),
-        "table": destination.table.name,
+        "database": writable_table.target.database(),
+        "table": writable_table.table.name,
         "dropped": true,
     });
     Ok(Answer::data(job.protection().redact_json(answer.to_string())?))
@@ -246,13 +246,13 @@ struct DropTableArguments {
 async fn handle_drop_table(context: Arc<IngestContext>, call: RunningCall) -> Result<Answer, Error> {
     let DropTableArguments { database, table } = parse_arguments(&call)?;
     let (database, table) = context.resolve(database, table, call.principal())?;
-    let destination = context.destination(&database, &table, call.principal()).await?;
-    record_write(&call, &database, std::iter::once(destination.table.name.as_str()), None, None);
-    let target = destination.target.clone();
-    let name = destination.table.name.clone();
+    let writable_table = context.writable_table(&database, &table, call.principal()).await?;
+    record_write(&call, &database, std::iter::once(writable_table.table.name.as_str()), None, None);
+    let target = writable_table.target.clone();
+    let name = writable_table.table.name.clone();
     // A removal that has begun ends, also when the client leaves meanwhile.
     let dropped = tokio::spawn(async move { target.drop_table(&name).await }).await;
     let dropped = dropped.unwrap_or_else(|error| Err(Error::internal(format!("dropping a table failed: {error}"))));
     dropped.map_err(|error| context.hide_names(error, &database, &table, call.principal()))?;
-    answer_dropped(&destination, &call)
+    answer_dropped(&writable_table, &call)
 }

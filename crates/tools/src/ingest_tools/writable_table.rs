@@ -11,7 +11,7 @@ use crate::table_names::strip_database;
 const CHOICES_MAX: usize = 20;
 
 /// A table that the caller may write to.
-pub(crate) struct Destination {
+pub(crate) struct WritableTable {
     pub(super) target: Arc<dyn IngestTarget>,
     pub(super) table: IngestTable,
     /// Whether the table exists, or is declared.
@@ -71,12 +71,12 @@ impl IngestContext {
     ///
     /// # Errors
     /// `NotFound` with the nearest names, the same whether the table is absent or the caller may not write to it.
-    pub(crate) async fn destination(
+    pub(crate) async fn writable_table(
         &self,
         database: &str,
         table: &str,
         principal: &Principal,
-    ) -> Result<Destination, Error> {
+    ) -> Result<WritableTable, Error> {
         let absent = || self.no_such_table(database, table, principal);
         let grants = &principal.grants;
         let target = self.targets_for(principal).find(|target| target.database() == database).ok_or_else(absent)?;
@@ -91,7 +91,7 @@ impl IngestContext {
             return Err(absent());
         }
         let exists = target.tables().contains(&found.name);
-        Ok(Destination { target, table: found, exists })
+        Ok(WritableTable { target, table: found, exists })
     }
 
     /// An error of a target about a table that does not exist, without the names of tables that the caller may not write
