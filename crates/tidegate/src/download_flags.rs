@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use tidegate_client::TrustedAuthorities;
 use tidegate_client::fetch::{
-    Destination, DownloadEvent, DownloadProgressBar, FetchOptions, ResultAddress, ResultServer,
+    DownloadEvent, DownloadProgressBar, FetchOptions, OutputFile, ResultAddress, ResultServer,
 };
 use tidegate_core::Format;
 
@@ -64,13 +64,13 @@ pub(crate) struct DownloadFlags {
 }
 
 impl OutputFileFlags {
-    pub(crate) fn destination(&self) -> Result<Destination, CommandError> {
-        Ok(Destination::new(self.output.clone(), self.format, self.force)?)
+    pub(crate) fn output_file(&self) -> Result<OutputFile, CommandError> {
+        Ok(OutputFile::new(self.output.clone(), self.format, self.force)?)
     }
 
     /// The output file of a result that may have rows or may be a file itself. The format is optional then.
-    pub(crate) fn destination_with_optional_format(&self) -> Result<Destination, CommandError> {
-        Ok(Destination::with_optional_format(self.output.clone(), self.format, self.force)?)
+    pub(crate) fn output_file_with_optional_format(&self) -> Result<OutputFile, CommandError> {
+        Ok(OutputFile::with_optional_format(self.output.clone(), self.format, self.force)?)
     }
 
     /// Prints what was written, unless `--quiet` is set.
@@ -84,7 +84,7 @@ impl OutputFileFlags {
     pub(crate) async fn download(
         &self,
         address: &ResultAddress,
-        destination: &Destination,
+        output_file: &OutputFile,
         options: FetchOptions,
         shutdown: &Shutdown,
     ) -> Result<(), CommandError> {
@@ -97,7 +97,7 @@ impl OutputFileFlags {
             notice => progress_bar.on_event(notice),
         });
         let options = FetchOptions { listener, ..options };
-        let fetching = tidegate_client::fetch::fetch(address, destination, options, &shutdown.graceful);
+        let fetching = tidegate_client::fetch::fetch(address, output_file, options, &shutdown.graceful);
         let fetched = shutdown.run_until_forced(fetching).await;
         // The next output replaces the progress bar.
         drop(bar);

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io::{Stdout, Write as _};
 
-use tidegate_client::fetch::{ArrowFileConverter, Destination};
+use tidegate_client::fetch::{ArrowFileConverter, OutputFile};
 use tidegate_core::{Content, ResourceBody};
 use tidegate_runtime::{AnswerMeta, PendingInputRequest, Reply, ReplyPart};
 
@@ -60,9 +60,9 @@ pub(crate) struct WrittenFile {
     pub(crate) missing: Option<String>,
 }
 
-pub(crate) async fn write_reply(mut reply: Reply, destination: &Destination) -> Result<WrittenFile, CommandError> {
-    let mut file = destination.create_file()?;
-    let mut converter = destination.is_arrow_file().then(ArrowFileConverter::default);
+pub(crate) async fn write_reply(mut reply: Reply, output_file: &OutputFile) -> Result<WrittenFile, CommandError> {
+    let mut file = output_file.create_file()?;
+    let mut converter = output_file.is_arrow_file().then(ArrowFileConverter::default);
     let mut metadata = AnswerMeta::default();
     while let Some(part) = reply.next().await {
         match part {

@@ -25,8 +25,8 @@ use uuid::Uuid;
 
 use super::address::ResultAddress;
 use super::client::{RequestFailure, ResultClient, ResultCredential, RetryState, run_until_cancelled};
-use super::destination::{Destination, OutputMode, ResultFileWriter, UNFINISHED_SUFFIX, VerifiedBlock};
 use super::manifest::{self, ManifestBlock, ManifestFollower, ResultManifest, ResultStatus, sha256};
+use super::output_file::{OutputFile, OutputMode, ResultFileWriter, UNFINISHED_SUFFIX, VerifiedBlock};
 use super::{DownloadEvent, FetchError, FetchOptions, ProgressTracker, ResumeInfo};
 use crate::server::sanitize;
 
@@ -48,7 +48,7 @@ pub struct FetchedFile {
     pub missing: Option<String>,
 }
 
-/// Downloads the result at `address` to `destination`. Follows the result to its end if it is still being written.
+/// Downloads the result at `address` to `output_file`. Follows the result to its end if it is still being written.
 ///
 /// A download that fails or is stopped keeps its blocks. The next download of the same result to the same file uses
 /// them.
@@ -57,7 +57,7 @@ pub struct FetchedFile {
 /// Fails if the result cannot be fetched or written. The file then does not exist, or is unchanged.
 pub async fn fetch(
     address: &ResultAddress,
-    destination: &Destination,
+    output_file: &OutputFile,
     options: FetchOptions,
     stop: &CancellationToken,
 ) -> Result<FetchedFile, FetchError> {
@@ -66,11 +66,11 @@ pub async fn fetch(
     let manifest = run_until_cancelled(stop, manifest::fetch_manifest(&client, address)).await?;
     // An incomplete result is refused before its blocks are fetched.
     refuse_incomplete(&manifest, client.options())?;
-    let mode = output_mode(&manifest, destination)?;
-    let (target, id) = (destination.clone(), address.id());
+    let mode = output_mode(&manifest, output_file)?;
+    let (target, id) = (output_file.clone(), address.id());
     let partial = run_blocking(move || PartialDownload::open(&target, id)).await?;
     let progress = ProgressTracker::new(client.options().listener.clone());
-    let download = Download { client: &client, address, destination, mode, partial: &partial, progress: &progress };
+    let download = Download { client: &client, address, output_file, mode, partial: &partial, progress: &progress };
     let fetched = download.run(manifest, stop).await;
     partial.wait_for_tasks().await;
     match fetched {
@@ -79,14 +79,14 @@ pub async fn fetch(
             removed.map_err(|error| FetchError::from_join_error(&error))?;
             Ok(fetched)
         }
-        Err(error) => Err(keep_for_resume(partial, error, &resume_command(address, destination, client.options()))),
+        Err(error) => Err(keep_for_resume(partial, error, &resume_command(address, output_file, client.options()))),
     }
 }
 
 struct Download<'a> {
     client: &'a ResultClient,
     address: &'a ResultAddress,
-    destination: &'a Destination,
+    output_file: &'a OutputFile,
     mode: OutputMode,
     partial: &'a PartialDownload,
     progress: &'a ProgressTracker,
@@ -95,7 +95,7 @@ struct Download<'a> {
 impl Download<'_> {
     async fn run(&self, manifest: ResultManifest, stop: &CancellationToken) -> Result<FetchedFile, FetchError> {
         self.progress.update_from_manifest(&manifest);
-        let (target, folder) = (self.destination.clone(), self.partial.folder().to_owned());
+        let (target, folder) = (self.output_file.clone(), self.partial.folder().to_owned());
         let file = run_blocking(move || target.create_file_in(&folder)).await?;
         let manifest = Mutex::new(manifest);
         let stop = stop.child_token();
@@ -121,7 +121,7 @@ impl Download<'_> {
             manifest.file.as_ref().filter(|_| self.mode == OutputMode::File && !is_part).map(|file| file.bytes);
         let bytes = run_blocking(move || writer.finish(is_part, length)).await?;
         let missing = manifest.missing_note();
-        Ok(FetchedFile { path: self.destination.path().to_owned(), rows, bytes, incomplete, missing })
+        Ok(FetchedFile { path: self.output_file.path().to_owned(), rows, bytes, incomplete, missing })
     }
 
     /// Sends the blocks in order to the writer; several are fetched at the same time.
@@ -180,9 +180,9 @@ async fn write_blocks(
 }
 
 /// The file that the result holds, or rows. An explicit Arrow format writes the blocks of a file result.
-fn output_mode(manifest: &ResultManifest, destination: &Destination) -> Result<OutputMode, FetchError> {
-    match (&manifest.file, destination.explicit_format()) {
-        (None, _) => destination.row_format().map(OutputMode::Rows),
+fn output_mode(manifest: &ResultManifest, output_file: &OutputFile) -> Result<OutputMode, FetchError> {
+    match (&manifest.file, output_file.explicit_format()) {
+        (None, _) => output_file.row_format().map(OutputMode::Rows),
         (Some(_), None) => Ok(OutputMode::File),
         (Some(_), Some(format @ (Format::Arrow | Format::ArrowFile))) => Ok(OutputMode::Rows(format)),
         (Some(_), Some(format)) => Err(FetchError::ResultIsFile { format }),
@@ -220,11 +220,11 @@ fn keep_for_resume(partial: PartialDownload, error: FetchError, command: &str) -
 }
 
 /// The command that continues this download. It contains no secret, so the token of a link is left out.
-fn resume_command(address: &ResultAddress, destination: &Destination, options: &FetchOptions) -> String {
+fn resume_command(address: &ResultAddress, output_file: &OutputFile, options: &FetchOptions) -> String {
     let link = if address.link().is_some() { "?link=…" } else { "" };
-    let path = destination.path().display().to_string().replace('\'', r"'\''");
+    let path = output_file.path().display().to_string().replace('\'', r"'\''");
     let mut command = format!("tidegate fetch '{address}{link}' -o '{path}'");
-    if let Some(format) = destination.explicit_format().filter(|_| destination.needs_format_flag()) {
+    if let Some(format) = output_file.explicit_format().filter(|_| output_file.needs_format_flag()) {
         command.push_str(" --format ");
         command.push_str(format.name());
     }
@@ -351,8 +351,8 @@ struct PartialDownload {
 
 impl PartialDownload {
     /// Opens the folder, unless another run uses it, and removes blocks of other results than `id`.
-    pub(crate) fn open(destination: &Destination, id: Uuid) -> Result<Self, FetchError> {
-        let folder = destination.partial_folder();
+    pub(crate) fn open(output_file: &OutputFile, id: Uuid) -> Result<Self, FetchError> {
+        let folder = output_file.partial_folder();
         let failed = |doing| FetchError::disk_error(&folder, doing);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed("created")(error)),
@@ -362,7 +362,7 @@ impl PartialDownload {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(FetchError::DestinationBusy { path: destination.path().to_owned() });
+                return Err(FetchError::DestinationBusy { path: output_file.path().to_owned() });
             }
             Err(TryLockError::Error(error)) => return Err(failed("locked")(error)),
         }
@@ -458,8 +458,8 @@ mod tests {
     #[tokio::test]
     async fn blocks_are_reused_by_the_next_run() {
         let folder = tempfile::tempdir().unwrap();
-        let destination = Destination::new(folder.path().join("out.csv"), None, false).unwrap();
-        let open = |id| PartialDownload::open(&destination, Uuid::from_u128(id));
+        let output_file = OutputFile::new(folder.path().join("out.csv"), None, false).unwrap();
+        let open = |id| PartialDownload::open(&output_file, Uuid::from_u128(id));
         let partial = open(1).unwrap();
         for index in [0, 3] {
             partial.store_block(index, BYTES.to_vec()).await.unwrap();

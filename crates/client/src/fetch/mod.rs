@@ -9,9 +9,9 @@
 
 mod address;
 mod client;
-mod destination;
 mod download;
 mod manifest;
+mod output_file;
 mod tool_call;
 
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ use crate::server::{AddressError, BearerToken, ServerMessage, ServerRefusal, Tru
 use manifest::{ResultManifest, ResultStatus};
 
 pub use address::{ResultAddress, ResultServer};
-pub use destination::{ArrowFileConverter, Destination, UnfinishedFile, format_names, parse_format};
 pub use download::{FetchedFile, fetch};
+pub use output_file::{ArrowFileConverter, OutputFile, UnfinishedFile, format_names, parse_format};
 pub use tool_call::{RemoteQuery, TransportChange, call_tool, control_transports, start_query};
 
 /// Options of a download.

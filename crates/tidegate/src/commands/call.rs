@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use tidegate_client::fetch::Destination;
+use tidegate_client::fetch::OutputFile;
 use tidegate_core::{CallTarget, Caller, Error, Format, schema_types};
 use tidegate_runtime::Call as CoreCall;
 
@@ -97,14 +97,14 @@ impl ToolCaller {
         self,
         tool: &str,
         arguments: Map<String, Value>,
-        destination: &Destination,
+        output_file: &OutputFile,
     ) -> Result<WrittenFile, CommandError> {
         let mut repetitions_left = REPETITIONS_MAX;
         let written = loop {
             let mut call = self.build_call(tool, arguments.clone());
-            call.format = Some(destination.requested_format());
+            call.format = Some(output_file.requested_format());
             let reply = self.node.node().registry().call(call)?;
-            let written = self.shutdown.run_until_forced(output::write_reply(reply, destination)).await;
+            let written = self.shutdown.run_until_forced(output::write_reply(reply, output_file)).await;
             match &written {
                 Ok(Err(CommandError::Query(error)))
                     if error.retry_after() == Some(Duration::ZERO) && repetitions_left > 0 =>

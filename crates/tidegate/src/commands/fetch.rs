@@ -23,9 +23,9 @@ pub(crate) struct FetchCommand {
 impl FetchCommand {
     pub(crate) async fn run(self) -> Result<(), CommandError> {
         let address = ResultAddress::parse(&self.url).map_err(FetchError::from)?;
-        let destination = self.file.destination_with_optional_format()?;
+        let output_file = self.file.output_file_with_optional_format()?;
         let options = self.download.options(address.server())?;
         let shutdown = Shutdown::on_signals()?;
-        self.file.download(&address, &destination, options, &shutdown).await
+        self.file.download(&address, &output_file, options, &shutdown).await
     }
 }

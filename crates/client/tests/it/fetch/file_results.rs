@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use serde_json::json;
-use tidegate_client::fetch::{Destination, FetchError, FetchedFile, ResultAddress, fetch};
+use tidegate_client::fetch::{FetchError, FetchedFile, OutputFile, ResultAddress, fetch};
 use tidegate_core::Format;
 use uuid::Uuid;
 
@@ -52,8 +52,8 @@ async fn file_fixture(length: usize) -> DownloadFixture {
 }
 
 async fn fetch_as(scene: &DownloadFixture, name: &str, format: Option<Format>) -> Result<FetchedFile, FetchError> {
-    let destination = Destination::with_optional_format(scene.file(name), format, false)?;
-    fetch(&ResultAddress::parse(&scene.url()).unwrap(), &destination, short_delay_options(), &scene.stop).await
+    let output_file = OutputFile::with_optional_format(scene.file(name), format, false)?;
+    fetch(&ResultAddress::parse(&scene.url()).unwrap(), &output_file, short_delay_options(), &scene.stop).await
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::{array::RecordBatch, compute::concat_batches};
 use tempfile::TempDir;
-use tidegate_client::fetch::{Destination, FetchError, FetchOptions, FetchedFile, ResultAddress, fetch};
+use tidegate_client::fetch::{FetchError, FetchOptions, FetchedFile, OutputFile, ResultAddress, fetch};
 use tokio_util::sync::CancellationToken;
 
 use super::stored_result::{StoredResultFixture, schema};
@@ -64,8 +64,8 @@ impl DownloadFixture {
         name: &str,
         options: FetchOptions,
     ) -> Result<FetchedFile, FetchError> {
-        let destination = Destination::new(self.file(name), None, false)?;
-        fetch(&ResultAddress::parse(url).unwrap(), &destination, options, &self.stop).await
+        let output_file = OutputFile::new(self.file(name), None, false)?;
+        fetch(&ResultAddress::parse(url).unwrap(), &output_file, options, &self.stop).await
     }
 
     /// The rows of the file `name`, which is one of Arrow, or a stream if it ends with `.arrows`.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_client::BearerToken;
-use tidegate_client::fetch::{Destination, FetchError, FetchOptions};
+use tidegate_client::fetch::{FetchError, FetchOptions, OutputFile};
 
 use super::fixture::{DownloadFixture, short_delay_options};
 use super::test_server::TestResponse;
@@ -117,8 +117,8 @@ async fn existing_file_is_not_overwritten() {
     assert!(scene.server.requests().is_empty(), "nothing is fetched for nothing");
 
     let address = tidegate_client::fetch::ResultAddress::parse(&scene.url()).unwrap();
-    let destination = Destination::new(scene.file("out.csv"), None, true).unwrap();
-    tidegate_client::fetch::fetch(&address, &destination, short_delay_options(), &scene.stop).await.unwrap();
+    let output_file = OutputFile::new(scene.file("out.csv"), None, true).unwrap();
+    tidegate_client::fetch::fetch(&address, &output_file, short_delay_options(), &scene.stop).await.unwrap();
     assert!(std::fs::read_to_string(scene.file("out.csv")).unwrap().starts_with("id,name,share"));
 }
 
@@ -126,10 +126,10 @@ async fn existing_file_is_not_overwritten() {
 async fn file_created_during_download_is_not_overwritten() {
     let scene = DownloadFixture::new(1).await;
     let address = tidegate_client::fetch::ResultAddress::parse(&scene.url()).unwrap();
-    let destination = Destination::new(scene.file("out.csv"), None, false).unwrap();
+    let output_file = OutputFile::new(scene.file("out.csv"), None, false).unwrap();
     std::fs::write(scene.file("out.csv"), "mine").unwrap();
     let error =
-        tidegate_client::fetch::fetch(&address, &destination, short_delay_options(), &scene.stop).await.unwrap_err();
+        tidegate_client::fetch::fetch(&address, &output_file, short_delay_options(), &scene.stop).await.unwrap_err();
     assert!(matches!(error.cause(), FetchError::DestinationExists { .. }), "{error}");
     assert_eq!(std::fs::read_to_string(scene.file("out.csv")).unwrap(), "mine");
 }

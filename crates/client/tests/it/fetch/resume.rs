@@ -80,8 +80,8 @@ async fn resume_command_includes_explicit_format() {
     .await;
     let address = tidegate_client::fetch::ResultAddress::parse(&format!("{}?link=secret", scene.url())).unwrap();
     let format = Some(tidegate_core::Format::Csv);
-    let destination = tidegate_client::fetch::Destination::new(scene.file("out.txt"), format, false).unwrap();
-    let error = tidegate_client::fetch::fetch(&address, &destination, sequential_options(), &stop).await.unwrap_err();
+    let output_file = tidegate_client::fetch::OutputFile::new(scene.file("out.txt"), format, false).unwrap();
+    let error = tidegate_client::fetch::fetch(&address, &output_file, sequential_options(), &stop).await.unwrap_err();
     let message = scene.with_placeholders(&error.to_string());
     assert!(
         message.ends_with("tidegate fetch 'http://HOST/results/ID?link=…' -o 'FOLDER/out.txt' --format csv"),

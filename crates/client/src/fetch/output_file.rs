@@ -28,7 +28,7 @@ pub(crate) const UNFINISHED_SUFFIX: &str = ".tmp";
 
 /// The path and the format of the output file.
 #[derive(Debug, Clone)]
-pub struct Destination {
+pub struct OutputFile {
     path: PathBuf,
     /// Arrow is a file, unless the ending stands for a stream.
     format: Option<Format>,
@@ -41,7 +41,7 @@ pub struct Destination {
 #[derive(Debug)]
 pub struct UnfinishedFile {
     file: Box<CompressionWriter>,
-    destination: Destination,
+    output_file: OutputFile,
     bytes: u64,
 }
 
@@ -59,18 +59,18 @@ pub fn format_names() -> String {
     join_alternatives(Format::FOR_DOWNLOADS.map(|format| format.name().to_owned()).to_vec())
 }
 
-impl Destination {
+impl OutputFile {
     /// The file `path` in `format`, or in the format of its ending.
     ///
     /// # Errors
     /// Fails if the format is unknown, if the file cannot be written there, or if it exists and `overwrites` is false.
     pub fn new(path: PathBuf, format: Option<Format>, overwrites: bool) -> Result<Self, FetchError> {
-        let destination = Self::with_optional_format(path, format, overwrites)?;
-        destination.row_format()?;
-        Ok(destination)
+        let output_file = Self::with_optional_format(path, format, overwrites)?;
+        output_file.row_format()?;
+        Ok(output_file)
     }
 
-    /// As [`Destination::new`], but the name needs no format: the result may be a file itself, which is known only
+    /// As [`OutputFile::new`], but the name needs no format: the result may be a file itself, which is known only
     /// later.
     ///
     /// # Errors
@@ -82,9 +82,9 @@ impl Destination {
             Some(Format::Arrow) if format_of_extension != Some(Format::Arrow) => Some(Format::ArrowFile),
             format => format,
         };
-        let destination = Self { path, format, is_explicit_format, overwrites };
-        destination.check()?;
-        Ok(destination)
+        let output_file = Self { path, format, is_explicit_format, overwrites };
+        output_file.check()?;
+        Ok(output_file)
     }
 
     /// The path of the file.
@@ -136,7 +136,7 @@ impl Destination {
         let file = builder.tempfile_in(folder);
         let writer = file.and_then(|file| CompressionWriter::new(BufWriter::new(file), &self.path));
         let writer = writer.map_err(FetchError::disk_error(&self.path, "written"))?;
-        Ok(UnfinishedFile { file: Box::new(writer), destination: self.clone(), bytes: 0 })
+        Ok(UnfinishedFile { file: Box::new(writer), output_file: self.clone(), bytes: 0 })
     }
 
     pub(crate) fn partial_folder(&self) -> PathBuf {
@@ -186,7 +186,7 @@ impl UnfinishedFile {
     /// Fails if they cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         self.bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(FetchError::disk_error(&self.destination.path, "written"))
+        self.file.write_all(bytes).map_err(FetchError::disk_error(&self.output_file.path, "written"))
     }
 
     /// The number of bytes so far, before compression.
@@ -199,14 +199,14 @@ impl UnfinishedFile {
     /// # Errors
     /// Fails if the file cannot be written, or if a file of that name exists by now.
     pub fn finish(self) -> Result<u64, FetchError> {
-        let Self { file, destination, .. } = self;
-        let path = &destination.path;
+        let Self { file, output_file, .. } = self;
+        let path = &output_file.path;
         let synced = file.finish().and_then(|file| {
             file.as_file().sync_all()?;
             Ok((file.as_file().metadata()?.len(), file))
         });
         let (bytes, file) = synced.map_err(FetchError::disk_error(path, "written"))?;
-        let named = if destination.overwrites { file.persist(path) } else { file.persist_noclobber(path) };
+        let named = if output_file.overwrites { file.persist(path) } else { file.persist_noclobber(path) };
         if let Err(refused) = named {
             return Err(match refused.error.kind() {
                 ErrorKind::AlreadyExists => FetchError::DestinationExists { path: path.clone() },
@@ -214,7 +214,7 @@ impl UnfinishedFile {
             });
         }
         // Where folders cannot be synced, the system writes them later.
-        if let Ok(folder) = File::open(destination.folder()) {
+        if let Ok(folder) = File::open(output_file.folder()) {
             let _ = folder.sync_all();
         }
         Ok(bytes)
@@ -483,7 +483,7 @@ mod tests {
     use super::*;
 
     fn refused(path: &Path) -> String {
-        let text = Destination::new(path.to_owned(), None, false).unwrap_err().to_string();
+        let text = OutputFile::new(path.to_owned(), None, false).unwrap_err().to_string();
         text.replace(&path.display().to_string(), "FILE")
     }
 
@@ -491,7 +491,7 @@ mod tests {
     fn format_comes_from_extension_unless_given() {
         let folder = tempfile::tempdir().unwrap();
         let requested = |name: &str, format| {
-            Destination::new(folder.path().join(name), format, false).map(|it| it.requested_format())
+            OutputFile::new(folder.path().join(name), format, false).map(|it| it.requested_format())
         };
         for (name, expected) in [
             ("a.arrow", Format::Arrow),
@@ -509,9 +509,8 @@ mod tests {
             assert_eq!(requested(name, Some(Format::Csv)).unwrap(), Format::Csv);
         }
         assert!(matches!(requested("a.txt", None), Err(FetchError::UnknownFormat { .. })));
-        let is_file = |name: &str| {
-            Destination::new(folder.path().join(name), Some(Format::Arrow), false).unwrap().is_arrow_file()
-        };
+        let is_file =
+            |name: &str| OutputFile::new(folder.path().join(name), Some(Format::Arrow), false).unwrap().is_arrow_file();
         assert_eq!(
             ["a.arrow", "a.feather", "a.csv", "a", "a.arrows.gz", "a.Arrows"].map(is_file),
             [true, true, true, true, true, false]
@@ -521,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_unwritable_destinations() {
+    fn rejects_unwritable_files() {
         let folder = tempfile::tempdir().unwrap();
         let there = folder.path().join("there.csv");
         std::fs::write(&there, "x").unwrap();
@@ -533,27 +532,27 @@ mod tests {
             refused(&folder.path().join("out.txt")),
             @"FILE: a result can be written as arrow, ndjson, csv, json or parquet; set one with --format"
         );
-        assert!(Destination::new(there, None, true).is_ok());
+        assert!(OutputFile::new(there, None, true).is_ok());
     }
 
     #[test]
     fn file_gets_its_name_only_when_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.csv");
-        let destination = Destination::new(path.clone(), None, false).unwrap();
-        let mut unfinished = destination.create_file().unwrap();
+        let output_file = OutputFile::new(path.clone(), None, false).unwrap();
+        let mut unfinished = output_file.create_file().unwrap();
         unfinished.write(b"a\n").unwrap();
         assert!(!path.exists());
         drop(unfinished);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 
-        let mut unfinished = destination.create_file().unwrap();
+        let mut unfinished = output_file.create_file().unwrap();
         unfinished.write(b"a\n").unwrap();
         std::fs::write(&path, "somebody was faster").unwrap();
         assert!(matches!(unfinished.finish(), Err(FetchError::DestinationExists { .. })));
 
-        let destination = Destination::new(path.clone(), None, true).unwrap();
-        let mut unfinished = destination.create_file().unwrap();
+        let output_file = OutputFile::new(path.clone(), None, true).unwrap();
+        let mut unfinished = output_file.create_file().unwrap();
         unfinished.write(b"a\n").unwrap();
         unfinished.write(b"b\n").unwrap();
         assert_eq!(unfinished.finish().unwrap(), 4);
