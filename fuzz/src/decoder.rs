@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};
+use tidegate_mcp::{DecodeError, IncomingMessage, RPC_BATCH_MESSAGES_MAX, decode};
 
 /// The maximum length of a message to a client, for every input.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
@@ -14,8 +14,8 @@ const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 /// Panics when anything but that comes of `bytes`.
 pub(crate) fn check(bytes: &[u8]) {
     match decode(bytes) {
-        Ok(IncomingMessage::Batch(messages)) => {
-            assert!(!messages.is_empty() && messages.len() <= BATCH_MESSAGES_MAX);
+        Ok(IncomingMessage::RpcBatch(messages)) => {
+            assert!(!messages.is_empty() && messages.len() <= RPC_BATCH_MESSAGES_MAX);
             messages.iter().for_each(|message| check_one(message.as_ref(), None));
         }
         one => check_one(one.as_ref(), Some(bytes)),
@@ -48,7 +48,7 @@ fn check_one(message: Result<&IncomingMessage, &DecodeError>, bytes: Option<&[u8
                 assert!(read.get("result").is_some() || read.get("error").is_some());
             }
         }
-        Ok(IncomingMessage::Batch(_)) => panic!("a batch in a batch"),
+        Ok(IncomingMessage::RpcBatch(_)) => panic!("a batch in a batch"),
         Err(refusal) => check_refusal(refusal),
     }
 }

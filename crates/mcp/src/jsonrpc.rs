@@ -23,8 +23,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use crate::revision::{Dialect, Revision};
 use crate::wire::{encode_client_capabilities, parse_client_capabilities};
 
-/// The maximum number of messages in one batch.
-pub const BATCH_MESSAGES_MAX: usize = 100;
+/// The maximum number of messages in one JSON-RPC batch.
+pub const RPC_BATCH_MESSAGES_MAX: usize = 100;
 
 /// A message of a client.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub enum IncomingMessage {
     /// A response to a server request, which only legacy clients receive.
     Response(RpcResponse),
     /// Several messages at once (2025-03-26 only). Messages that cannot be decoded are errors.
-    Batch(Vec<Result<IncomingMessage, DecodeError>>),
+    RpcBatch(Vec<Result<IncomingMessage, DecodeError>>),
 }
 
 /// A client's response to a server request; without a result if it is an error.
@@ -137,7 +137,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 pub fn decode(bytes: &[u8]) -> Result<IncomingMessage, DecodeError> {
     let text = std::str::from_utf8(bytes).map_err(|error| utf8_error(&error))?;
     if is_array(text) {
-        return decode_batch(text);
+        return decode_rpc_batch(text);
     }
     decode_single(text)
 }
@@ -146,18 +146,18 @@ fn is_array(text: &str) -> bool {
     text.trim_ascii_start().starts_with('[')
 }
 
-fn decode_batch(text: &str) -> Result<IncomingMessage, DecodeError> {
+fn decode_rpc_batch(text: &str) -> Result<IncomingMessage, DecodeError> {
     let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     if messages.is_empty() {
         return Err(invalid_request(None, "an empty batch"));
     }
-    if messages.len() > BATCH_MESSAGES_MAX {
+    if messages.len() > RPC_BATCH_MESSAGES_MAX {
         return Err(invalid_request(
             None,
-            &format!("a batch of {} messages; at most {BATCH_MESSAGES_MAX}", messages.len()),
+            &format!("a batch of {} messages; at most {RPC_BATCH_MESSAGES_MAX}", messages.len()),
         ));
     }
-    Ok(IncomingMessage::Batch(messages.into_iter().map(|message| decode_single(message.get())).collect()))
+    Ok(IncomingMessage::RpcBatch(messages.into_iter().map(|message| decode_single(message.get())).collect()))
 }
 
 fn decode_single(text: &str) -> Result<IncomingMessage, DecodeError> {

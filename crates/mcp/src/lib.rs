@@ -19,8 +19,8 @@ mod wire;
 pub use answer::{ResponseFrame, ResponseStream, RpcAnswer};
 pub use encode::ContentItems;
 pub use jsonrpc::{
-    BATCH_MESSAGES_MAX, CallRejection, DecodeError, IncomingMessage, ReadLine, RequestId, RequestMeta, ResponseMessage,
-    RpcError, RpcNotification, RpcRequest, RpcResponse, decode, is_trace_parent, read_line,
+    CallRejection, DecodeError, IncomingMessage, RPC_BATCH_MESSAGES_MAX, ReadLine, RequestId, RequestMeta,
+    ResponseMessage, RpcError, RpcNotification, RpcRequest, RpcResponse, decode, is_trace_parent, read_line,
 };
 pub use listen::{FeedPosition, ListenStream, NotificationFeed};
 pub use revision::Revision;

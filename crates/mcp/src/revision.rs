@@ -16,7 +16,7 @@ pub enum Revision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is one independent difference between revisions")]
 pub(crate) struct Dialect {
-    /// Messages may be sent in batches.
+    /// Messages may be sent in JSON-RPC batches.
     pub batches: bool,
     /// Tools have annotations; content may be audio; progress has a message; completion is a capability.
     pub annotations: bool,
@@ -79,7 +79,7 @@ impl Revision {
         self <= Self::NEWEST_LEGACY
     }
 
-    /// Whether messages may be sent in batches.
+    /// Whether messages may be sent in JSON-RPC batches.
     pub fn has_batches(self) -> bool {
         self.dialect().batches
     }
@@ -109,10 +109,10 @@ const V2024_11_05: Dialect = Dialect {
 };
 
 /// [2025-03-26](https://modelcontextprotocol.io/specification/2025-03-26/changelog): Streamable
-/// HTTP, batches, tool annotations, audio, the completions capability.
+/// HTTP, JSON-RPC batches, tool annotations, audio, the completions capability.
 const V2025_03_26: Dialect = Dialect { batches: true, annotations: true, ..V2024_11_05 };
 
-/// [2025-06-18](https://modelcontextprotocol.io/specification/2025-06-18/changelog): no batches;
+/// [2025-06-18](https://modelcontextprotocol.io/specification/2025-06-18/changelog): no JSON-RPC batches;
 /// structured content, resource links, titles, elicitation.
 const V2025_06_18: Dialect = Dialect { batches: false, titles: true, elicitation: true, ..V2025_03_26 };
 

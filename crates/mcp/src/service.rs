@@ -1,8 +1,8 @@
 //! Dispatch of requests to methods, by revision. A request has its message, its sender, and the registration through which
 //! it can be cancelled.
 //!
-//! Only 2025-03-26 has batches: their responses are sent together, in any order. Sessions, jobs and the log store names and
-//! URIs from clients, so their length is checked when they are read.
+//! Only 2025-03-26 has JSON-RPC batches: their responses are sent together, in any order. Sessions, jobs and the server
+//! log store names and URIs from clients, so their length is checked when they are read.
 //!
 //! [MCP 2026-07-28, Versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning),
 //! [MCP 2025-03-26, Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic#batching)
@@ -340,16 +340,16 @@ impl InFlightRequest<'_> {
 }
 
 const CONCURRENT_MAX: usize = 8;
-/// A batch is answered as a whole, so its responses are collected in memory.
-const BATCH_ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// A JSON-RPC batch is answered as a whole, so its responses are collected in memory.
+const RPC_BATCH_ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 impl McpService {
-    /// Answers a batch; `None` if it contains nothing to answer. Each message has its own caller, which is
-    /// authenticated when its turn comes: a batch can take minutes, and the credential may be revoked meanwhile.
+    /// Answers a JSON-RPC batch; `None` if it contains nothing to answer. Each message has its own caller, which is
+    /// authenticated when its turn comes: that can take minutes, and the credential may be revoked meanwhile.
     ///
     /// # Errors
-    /// `-32600` if the context's revision has no batches.
-    pub async fn answer_batch(
+    /// `-32600` if the context's revision has no JSON-RPC batches.
+    pub async fn answer_rpc_batch(
         &self,
         messages: impl Stream<Item = (Result<IncomingMessage, DecodeError>, Caller)>,
         context: &RequestContext,
@@ -357,10 +357,10 @@ impl McpService {
         if !context.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
             return Err(RpcError::invalid_request("batches exist only in revision 2025-03-26"));
         }
-        let carries = context.inline_limit.and(Budget { rows: None, bytes: Some(BATCH_ANSWER_BYTES_MAX) });
+        let carries = context.inline_limit.and(Budget { rows: None, bytes: Some(RPC_BATCH_ANSWER_BYTES_MAX) });
         let answers: Vec<Option<Bytes>> = messages
             .map(|(message, caller)| {
-                self.answer_one_of_batch(
+                self.answer_one_of_rpc_batch(
                     message,
                     RequestContext { caller, inline_limit: carries, accepts_server_requests: false, ..context.clone() },
                 )
@@ -369,17 +369,17 @@ impl McpService {
             .collect()
             .await;
         let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
-        Ok((!answers.is_empty()).then(|| join_batch(&answers)))
+        Ok((!answers.is_empty()).then(|| join_rpc_batch(&answers)))
     }
 
-    async fn answer_one_of_batch(
+    async fn answer_one_of_rpc_batch(
         &self,
         message: Result<IncomingMessage, DecodeError>,
         context: RequestContext,
     ) -> Option<Bytes> {
         match message {
             Ok(IncomingMessage::Request(mut request)) => {
-                // The response to a batch cannot contain notifications of a request.
+                // The response to a JSON-RPC batch cannot contain notifications of a request.
                 request.meta.progress_token = None;
                 self.whole_answer(request, &context).await
             }
@@ -391,7 +391,7 @@ impl McpService {
                 self.handle_response(&response, &context);
                 None
             }
-            Ok(IncomingMessage::Batch(_)) => {
+            Ok(IncomingMessage::RpcBatch(_)) => {
                 Some(ResponseMessage::error(None, &RpcError::invalid_request("a batch cannot contain a batch")).bytes)
             }
             Err(rejection) => Some(ResponseMessage::error(rejection.id.as_ref(), &rejection.error).bytes),
@@ -420,7 +420,7 @@ impl McpService {
     }
 }
 
-fn join_batch(answers: &[Bytes]) -> Bytes {
+fn join_rpc_batch(answers: &[Bytes]) -> Bytes {
     let mut batch = vec![b'['];
     for (index, answer) in answers.iter().enumerate() {
         if index > 0 {

@@ -101,11 +101,11 @@ impl McpConnection {
             IncomingMessage::Response(response) => {
                 self.service.handle_response(&response, &self.request_context(caller))
             }
-            IncomingMessage::Batch(messages) => self.spawn_batch(messages, caller, resolver).await,
+            IncomingMessage::RpcBatch(messages) => self.spawn_rpc_batch(messages, caller, resolver).await,
         }
     }
 
-    /// Handles a decoded message. If its caller cannot be resolved, a request or batch gets the error of `caller`.
+    /// Handles a decoded message. If its caller cannot be resolved, a request or JSON-RPC batch gets the error of `caller`.
     pub(crate) async fn receive_decoded(
         self: &Arc<Self>,
         message: DecodedMessage,
@@ -115,7 +115,7 @@ impl McpConnection {
         match (message, caller) {
             (Ok(incoming), Ok(caller)) => self.receive(incoming, caller, resolver).await,
             (Ok(IncomingMessage::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
-            (Ok(IncomingMessage::Batch(_)), Err(error)) => self.refuse(None, &error).await,
+            (Ok(IncomingMessage::RpcBatch(_)), Err(error)) => self.refuse(None, &error).await,
             (Ok(IncomingMessage::Notification(_) | IncomingMessage::Response(_)), Err(_)) => {}
             (Err(rejection), _) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
         }
@@ -236,7 +236,7 @@ impl McpConnection {
         self.spawn_task(permit, async move { task.answer(request).await });
     }
 
-    async fn spawn_batch(
+    async fn spawn_rpc_batch(
         self: &Arc<Self>,
         messages: Vec<DecodedMessage>,
         caller: Caller,
@@ -244,7 +244,7 @@ impl McpConnection {
     ) {
         let Some(permit) = self.acquire_permit().await else { return };
         let task = self.request_task(caller, resolver);
-        self.spawn_task(permit, async move { task.answer_batch(messages).await });
+        self.spawn_task(permit, async move { task.answer_rpc_batch(messages).await });
     }
 
     async fn acquire_permit(&self) -> Option<OwnedSemaphorePermit> {
@@ -381,9 +381,9 @@ impl RequestTask {
         }
     }
 
-    async fn answer_batch(&self, messages: Vec<DecodedMessage>) {
+    async fn answer_rpc_batch(&self, messages: Vec<DecodedMessage>) {
         let messages = with_callers(messages, self.resolver.clone(), self.context.caller.clone());
-        let answering = self.connection.service.answer_batch(messages, &self.context);
+        let answering = self.connection.service.answer_rpc_batch(messages, &self.context);
         let answered = self.revalidator().run_while_valid(answering).await;
         match answered.unwrap_or_else(|Revoked| Err(revoked_error())) {
             Ok(Some(answers)) => self.send(OutgoingMessage::Whole(answers)).await,

@@ -304,7 +304,7 @@ impl StdioClient {
             Ok(IncomingMessage::Request(request)) => self.spawn_request(ClientRequest::new(line, &request), None).await,
             Ok(IncomingMessage::Notification(notification)) => self.receive_notification(line, &notification).await,
             Ok(IncomingMessage::Response(_)) => self.spawn_notification(line, None).await,
-            Ok(IncomingMessage::Batch(messages)) => {
+            Ok(IncomingMessage::RpcBatch(messages)) => {
                 let request = ClientRequest::from_batch(line, &messages);
                 if request.ids.is_empty() {
                     self.spawn_notification(request.line, None).await;

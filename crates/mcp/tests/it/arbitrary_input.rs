@@ -58,7 +58,7 @@ async fn check(bytes: &[u8], client: &Client) {
             client.service.handle_notification(&notification, &client.context)
         }
         Ok(IncomingMessage::Response(_)) => {}
-        Ok(IncomingMessage::Batch(messages)) => match client.batch(messages).await {
+        Ok(IncomingMessage::RpcBatch(messages)) => match client.batch(messages).await {
             Ok(Some(batch)) => {
                 let responses: Vec<&RawValue> = serde_json::from_slice(&batch).unwrap();
                 assert!(!responses.is_empty());

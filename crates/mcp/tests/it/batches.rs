@@ -8,7 +8,7 @@ use tidegate_testkit::schema::check_response;
 
 /// The answers of a batch, or why there are none.
 async fn check(client: &Client, batch: &Value) -> String {
-    let Ok(IncomingMessage::Batch(messages)) = decode(batch.to_string().as_bytes()) else {
+    let Ok(IncomingMessage::RpcBatch(messages)) = decode(batch.to_string().as_bytes()) else {
         panic!("no batch: {batch}")
     };
     match client.batch(messages).await {

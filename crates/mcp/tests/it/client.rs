@@ -116,7 +116,7 @@ impl Client {
         messages: Vec<Result<IncomingMessage, DecodeError>>,
     ) -> Result<Option<Bytes>, RpcError> {
         let messages = messages.into_iter().map(|message| (message, self.context.caller.clone()));
-        self.service.answer_batch(futures::stream::iter(messages), &self.context).await
+        self.service.answer_rpc_batch(futures::stream::iter(messages), &self.context).await
     }
 
     /// One client of each revision, oldest first.

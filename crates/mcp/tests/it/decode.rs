@@ -1,7 +1,7 @@
 //! The message that each text is decoded to, and the errors for all other texts.
 
 use serde_json::{Value, json};
-use tidegate_mcp::{BATCH_MESSAGES_MAX, DecodeError, IncomingMessage, decode};
+use tidegate_mcp::{DecodeError, IncomingMessage, RPC_BATCH_MESSAGES_MAX, decode};
 
 fn check(bytes: impl AsRef<[u8]>) -> String {
     text(&decode(bytes.as_ref()))
@@ -12,7 +12,7 @@ fn text(decoded: &Result<IncomingMessage, DecodeError>) -> String {
         Ok(IncomingMessage::Request(request)) => format!("request {} of id {}", request.method, request.id.as_json()),
         Ok(IncomingMessage::Notification(notification)) => format!("notification {}", notification.method),
         Ok(IncomingMessage::Response(_)) => "response".to_owned(),
-        Ok(IncomingMessage::Batch(messages)) => {
+        Ok(IncomingMessage::RpcBatch(messages)) => {
             format!("batch of [{}]", messages.iter().map(text).collect::<Vec<_>>().join("; "))
         }
         Err(DecodeError { id, error }) => {
@@ -299,8 +299,8 @@ fn a_batch_is_read_message_by_message() {
         let message = r#"{"jsonrpc":"2.0","method":"x"}"#;
         format!("[{}]", vec![message; messages].join(","))
     };
-    assert!(check(batch(BATCH_MESSAGES_MAX)).starts_with("batch of [notification x; "));
-    insta::assert_snapshot!(check(batch(BATCH_MESSAGES_MAX + 1)), @"-32600 for id null: Invalid request: a batch of 101 messages; at most 100");
+    assert!(check(batch(RPC_BATCH_MESSAGES_MAX)).starts_with("batch of [notification x; "));
+    insta::assert_snapshot!(check(batch(RPC_BATCH_MESSAGES_MAX + 1)), @"-32600 for id null: Invalid request: a batch of 101 messages; at most 100");
 }
 
 #[test]

@@ -157,7 +157,7 @@ async fn unreachable_client_gets_no_requests() {
     // The answers of a batch come together, so that nothing can be asked in between.
     let client = capable_client(Revision::V2025_03_26);
     let batch = json!([message(1, "tools/call", roots_step())]).to_string();
-    let Ok(IncomingMessage::Batch(messages)) = decode(batch.as_bytes()) else { panic!() };
+    let Ok(IncomingMessage::RpcBatch(messages)) = decode(batch.as_bytes()) else { panic!() };
     let answers: Value = serde_json::from_slice(&client.batch(messages).await.unwrap().unwrap()).unwrap();
     assert_eq!(answers[0]["result"]["isError"], true, "{answers}");
 }

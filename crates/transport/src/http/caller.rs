@@ -40,7 +40,8 @@ pub(super) const REVALIDATE_AFTER: Duration = Duration::from_millis(10);
 const IDENTITY_HEADERS_MAX: usize = 16;
 const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 
-/// Resolved when the request arrives, after its body is read, and before each message of a batch: a key may be revoked.
+/// Resolved when the request arrives, after its body is read, and before each message of a JSON-RPC batch: a key may be
+/// revoked.
 #[derive(Clone)]
 pub(super) struct RequestCredentials {
     authorization: Authorization,
@@ -50,7 +51,7 @@ pub(super) struct RequestCredentials {
     pub(super) toolset: Option<String>,
 }
 
-/// Resolves the caller of a connection or batch again, at each message and at each keep-alive.
+/// Resolves the caller of a connection or a JSON-RPC batch again, at each message and at each keep-alive.
 pub(super) struct HttpCallerResolver {
     pub(super) http_state: Arc<HttpState>,
     pub(super) credentials: RequestCredentials,

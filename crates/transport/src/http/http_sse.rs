@@ -82,7 +82,7 @@ pub(super) async fn post(
     };
     match &incoming {
         IncomingMessage::Request(request) => require_mcp(&http_state, Some(&request.id))?,
-        IncomingMessage::Batch(_) => require_mcp(&http_state, None)?,
+        IncomingMessage::RpcBatch(_) => require_mcp(&http_state, None)?,
         IncomingMessage::Notification(_) | IncomingMessage::Response(_) => {}
     }
     session.touch();

@@ -92,7 +92,7 @@ pub(super) async fn post(
             }
             Ok(accepted())
         }
-        Ok(IncomingMessage::Batch(messages)) => Box::pin(answer_batch(&http_state, &head, messages)).await,
+        Ok(IncomingMessage::RpcBatch(messages)) => Box::pin(answer_rpc_batch(&http_state, &head, messages)).await,
         Err(rejection) => {
             http_state.report_rejection(head.credentials.origin, &rejection.error.message);
             Err(refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error).into())
@@ -283,18 +283,18 @@ async fn write_events(
     }
 }
 
-async fn answer_batch(
+async fn answer_rpc_batch(
     http_state: &Arc<HttpState>,
     head: &RequestHead,
     messages: Vec<Result<IncomingMessage, DecodeError>>,
 ) -> Result<Response, RefusalResponse> {
     require_mcp(http_state, None)?;
-    // If the session id is missing, the rejection of the batch is the more useful error.
+    // If the session id is missing, the rejection of the JSON-RPC batch is the more useful error.
     let without_session = || http_state.request_context(&head.caller, None, false);
     let context = head.session_context(http_state)?.unwrap_or_else(without_session);
     let resolver = HttpCallerResolver::new(http_state, head.credentials.clone(), &head.caller);
     let messages = with_callers(messages, Arc::new(resolver), head.caller.clone());
-    let answers = http_state.service.answer_batch(messages, &context);
+    let answers = http_state.service.answer_rpc_batch(messages, &context);
     match head.revalidator(http_state).run_while_valid(answers).await {
         Err(revoked) => Err(revoked_response(http_state, head, revoked).into()),
         Ok(Ok(Some(answers))) => Ok(json(StatusCode::OK, answers)),

@@ -298,7 +298,7 @@ impl WebSocketConnection {
         // While an operator has stopped MCP, requests are refused; running calls continue.
         let running = self.http_state.service.registry().transport_switches().require_running(TransportGroup::Mcp);
         let message = decode(text.as_bytes());
-        let is_request = matches!(message, Ok(IncomingMessage::Request(_) | IncomingMessage::Batch(_)));
+        let is_request = matches!(message, Ok(IncomingMessage::Request(_) | IncomingMessage::RpcBatch(_)));
         let caller = match running {
             Err(error) if is_request => Err(RpcError::new(RpcError::INTERNAL_ERROR, error.to_string())),
             _ => caller,
