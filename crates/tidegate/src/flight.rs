@@ -13,9 +13,9 @@ pub(crate) use imp::FlightServer;
 
 #[cfg(not(feature = "network"))]
 mod imp {
+    use crate::application::Application;
     use crate::command_error::CommandError;
     use crate::config::LoadedConfig;
-    use crate::open_node::OpenNode;
     use crate::shutdown::Shutdown;
 
     pub(super) fn find_problem(_address: &str, _loaded: &LoadedConfig) -> Option<String> {
@@ -29,7 +29,7 @@ mod imp {
             Ok(None)
         }
 
-        pub(crate) fn start(self, _open_node: &OpenNode, _shutdown: &Shutdown) -> Result<Running, CommandError> {
+        pub(crate) fn start(self, _application: &Application, _shutdown: &Shutdown) -> Result<Running, CommandError> {
             Ok(Running)
         }
     }
@@ -54,9 +54,9 @@ mod imp {
     use tidegate_transport::tls::ApplicationProtocol;
     use tokio::net::TcpListener;
 
+    use crate::application::Application;
     use crate::command_error::CommandError;
     use crate::config::{LoadedConfig, ServerAddress, requires_authentication};
-    use crate::open_node::OpenNode;
     use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 
     /// Open connections. Clients of Flight SQL usually share one for all of their statements.
@@ -106,28 +106,28 @@ mod imp {
         }
 
         /// Serves until `shutdown` begins.
-        pub(crate) fn start(self, open_node: &OpenNode, shutdown: &Shutdown) -> Result<Running, CommandError> {
-            let server = &open_node.loaded_config.config.server;
+        pub(crate) fn start(self, application: &Application, shutdown: &Shutdown) -> Result<Running, CommandError> {
+            let server = &application.loaded_config.config.server;
             // As an address of the command line, it has the TLS of `server.tls`, which is read again when it changes.
             let address =
                 ServerAddress { address: "server.flight", transports: server.transports, tls: server.tls.as_ref() };
             let protocol = ApplicationProtocol::Http2;
-            let tls = &open_node.assembly.tls;
-            let tls = tls.load_for_address(address, false, protocol, &open_node.loaded_config);
+            let tls = &application.applier.tls;
+            let tls = tls.load_for_address(address, false, protocol, &application.loaded_config);
             let tls = tls.map_err(anyhow::Error::from)?;
             let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
             let options = FlightOptions {
-                authenticator: open_node.assembly.authenticator.clone(),
+                authenticator: application.applier.authenticator.clone(),
                 tls,
                 connections_max: CONNECTIONS_MAX,
                 drain_within: DRAIN_TIMEOUT,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             };
-            let registry = open_node.node().registry().clone();
+            let registry = application.node().registry().clone();
             let server = serve_flight(self.0, registry, options, shutdown.graceful.clone());
             let server = server.map_err(anyhow::Error::from)?;
             if !server.address().ip().to_canonical().is_loopback() {
-                open_node.assembly.require_authentication();
+                application.applier.require_authentication();
             }
             Ok(Running { server, scheme })
         }

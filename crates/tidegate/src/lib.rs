@@ -13,6 +13,7 @@
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
 
+mod application;
 mod argument_secrets;
 mod bearer;
 mod client;
@@ -31,13 +32,12 @@ mod logging;
 mod metric_recorder;
 mod network_nodes;
 mod node;
-mod node_tables;
-mod open_node;
 mod options;
 mod output;
 mod quantity;
 mod readiness;
 mod reload;
+mod server_tables;
 mod shutdown;
 mod source;
 mod standard_stream;
@@ -54,7 +54,7 @@ pub mod command_line {
     pub use crate::commands::Cli;
 }
 
-pub use node::{Node, NodeBuilder, NodeState};
+pub use node::{Node, NodeBuilder, ServedState};
 
 pub use tidegate_auth as auth;
 pub use tidegate_core as core;

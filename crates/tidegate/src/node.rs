@@ -32,7 +32,7 @@ struct NodeParts {
 
 /// A state of a node: its databases, its entries and its texts for clients.
 #[derive(Clone)]
-pub struct NodeState {
+pub struct ServedState {
     services: Arc<ToolServices>,
     entries: SnapshotBuilder,
     description: ServerDescription,
@@ -92,7 +92,7 @@ impl Node {
     }
 
     /// A new state over `databases`, with the built-in entries whose names `built_in` allows.
-    pub fn new_state(&self, databases: Databases, built_in: &AllowedNames) -> NodeState {
+    pub fn new_state(&self, databases: Databases, built_in: &AllowedNames) -> ServedState {
         let description = self.service.description();
         self.new_described_state(databases, built_in, None, description.title, description.instructions)
     }
@@ -105,14 +105,14 @@ impl Node {
         functions: Option<Arc<dyn TableFunctions>>,
         title: Option<String>,
         instructions: Option<String>,
-    ) -> NodeState {
+    ) -> ServedState {
         let state = self.parts.new_state(databases, Some(built_in), functions, title, instructions);
         state.services.attach(&self.registry);
         state
     }
 
     /// Replaces the state at once. Running calls continue with the previous state; clients are notified.
-    pub fn enter_state(&self, state: NodeState) {
+    pub fn enter_state(&self, state: ServedState) {
         self.service.set_description(state.description);
         self.registry.swap(state.entries.build());
     }
@@ -132,7 +132,7 @@ impl NodeParts {
         functions: Option<Arc<dyn TableFunctions>>,
         title: Option<String>,
         instructions: Option<String>,
-    ) -> NodeState {
+    ) -> ServedState {
         let executor = Executor::new(self.events.clone());
         let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
         let bound = databases.clone();
@@ -152,11 +152,11 @@ impl NodeParts {
             Some(built_in) => tidegate_tools::register_allowed(entries, &services, built_in),
             None => entries,
         };
-        NodeState { services, entries, description }
+        ServedState { services, entries, description }
     }
 }
 
-impl NodeState {
+impl ServedState {
     /// What its tools need of the node.
     pub fn services(&self) -> &Arc<ToolServices> {
         &self.services
@@ -198,7 +198,7 @@ impl NodeBuilder {
         self
     }
 
-    /// As [`NodeState::entries`], for the first state.
+    /// As [`ServedState::entries`], for the first state.
     #[must_use]
     pub fn entries(mut self, add: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder + 'static) -> Self {
         self.entries.push(Box::new(add));
@@ -236,7 +236,7 @@ impl NodeBuilder {
         let parts = NodeParts { identity: self.identity, store: self.store, usage: Arc::default(), events };
         let (databases, built_in) = (Databases::new(self.databases), self.built_in.as_ref());
         let state = parts.new_state(databases, built_in, None, None, Some(self.instructions));
-        let NodeState { services, entries, description } = self.entries.into_iter().fold(state, NodeState::entries);
+        let ServedState { services, entries, description } = self.entries.into_iter().fold(state, ServedState::entries);
         let registry = Registry::new(entries.build(), parts.events.clone());
         services.attach(&registry);
         let tasks = open_task_folder(parts.store.as_deref());

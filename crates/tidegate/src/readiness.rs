@@ -12,7 +12,7 @@ use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_transport::http::ReadinessCheck;
 use tokio::time::timeout;
 
-use crate::config::NodeAssembler;
+use crate::config::ConfigApplier;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Load balancers wait for a second, often less than a probe takes. Their next request receives its result.
@@ -27,20 +27,20 @@ const RESULT_AGES: CacheAges = CacheAges {
 type Unreachable = BTreeMap<String, String>;
 
 pub(crate) struct DatabaseReadiness {
-    assembly: Arc<NodeAssembler>,
+    applier: Arc<ConfigApplier>,
     results: LoadingCache<(), Unreachable>,
     /// Those that the log has.
     reported: Arc<Mutex<Unreachable>>,
 }
 
 impl DatabaseReadiness {
-    pub(crate) fn new(assembly: Arc<NodeAssembler>) -> Self {
-        Self { assembly, results: LoadingCache::new(RESULT_AGES), reported: Arc::default() }
+    pub(crate) fn new(applier: Arc<ConfigApplier>) -> Self {
+        Self { applier, results: LoadingCache::new(RESULT_AGES), reported: Arc::default() }
     }
 }
 
-async fn probe(assembly: &NodeAssembler) -> Unreachable {
-    let required = assembly.required_databases();
+async fn probe(applier: &ConfigApplier) -> Unreachable {
+    let required = applier.required_databases();
     let probes = required.iter().map(|database| async move {
         let problem = match timeout(PROBE_TIMEOUT, database.check_reachable()).await {
             Ok(Ok(())) => return None,
@@ -55,9 +55,9 @@ async fn probe(assembly: &NodeAssembler) -> Unreachable {
 #[async_trait]
 impl ReadinessCheck for DatabaseReadiness {
     async fn problem(&self) -> Option<String> {
-        let (assembly, reported) = (self.assembly.clone(), self.reported.clone());
+        let (applier, reported) = (self.applier.clone(), self.reported.clone());
         let load = async move {
-            let unreachable = probe(&assembly).await;
+            let unreachable = probe(&applier).await;
             let mut reported = reported.lock();
             log_changes(&reported, &unreachable);
             reported.clone_from(&unreachable);

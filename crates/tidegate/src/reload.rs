@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{FileHashes, LoadedConfig, NodeAssembler};
+use crate::config::{ConfigApplier, FileHashes, LoadedConfig};
 
 /// Editors write a file in several steps. It is read when it was stable for this time.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Reloads the configuration `file` when a file of `file_hashes` changes, until `ended` fires.
 pub(crate) fn spawn_reloader(
-    assembly: Arc<NodeAssembler>,
+    applier: Arc<ConfigApplier>,
     file: &Path,
     file_hashes: FileHashes,
     ended: CancellationToken,
@@ -35,13 +35,13 @@ pub(crate) fn spawn_reloader(
     let mut folder_watcher = FolderWatcher::new(sender)?;
     folder_watcher.watch(&file_hashes);
     let sighup = Sighup::listen()?;
-    let reloader = ConfigReloader { assembly, file: file.to_owned(), file_hashes, folder_watcher };
+    let reloader = ConfigReloader { applier, file: file.to_owned(), file_hashes, folder_watcher };
     tokio::spawn(reloader.run(events, sighup, ended));
     Ok(())
 }
 
 struct ConfigReloader {
-    assembly: Arc<NodeAssembler>,
+    applier: Arc<ConfigApplier>,
     file: PathBuf,
     file_hashes: FileHashes,
     folder_watcher: FolderWatcher,
@@ -91,14 +91,14 @@ impl ConfigReloader {
     /// Reloads the keys first, because they apply even if the configuration is invalid.
     async fn reload(&mut self) {
         let before = self.current_hashes().await;
-        self.assembly.reload_authenticator();
+        self.applier.reload_authenticator();
         let mut hashes = FileHashes::default();
         match LoadedConfig::read_tracking_files(&self.file, &mut hashes) {
-            Ok(loaded) => apply_config(&self.assembly, &Arc::new(loaded)).await,
+            Ok(loaded) => apply_config(&self.applier, &Arc::new(loaded)).await,
             Err(error) => tracing::error!("the configuration stays as it was: {error}"),
         }
         // While a new configuration is invalid, the files of the applied one are watched too.
-        for file in self.assembly.current_config().iter().flat_map(|applied| applied.files()) {
+        for file in self.applier.current_config().iter().flat_map(|applied| applied.files()) {
             hashes.record(&file);
         }
         self.file_hashes = hashes.with_hashes_of(&before);
@@ -106,8 +106,8 @@ impl ConfigReloader {
     }
 }
 
-async fn apply_config(assembly: &NodeAssembler, loaded: &Arc<LoadedConfig>) {
-    match assembly.apply_config(loaded).await {
+async fn apply_config(applier: &ConfigApplier, loaded: &Arc<LoadedConfig>) {
+    match applier.apply_config(loaded).await {
         Ok(report) => {
             let (databases, tools) = (report.databases, report.tools);
             tracing::info!(databases, tools, "the configuration was read again");
@@ -157,21 +157,21 @@ impl FolderWatcher {
     }
 }
 
-pub(crate) fn spawn_handler_watcher(assembly: Arc<NodeAssembler>, ended: CancellationToken) {
+pub(crate) fn spawn_handler_watcher(applier: Arc<ConfigApplier>, ended: CancellationToken) {
     tokio::spawn(async move {
         tokio::select! {
             () = ended.cancelled() => {}
-            () = watch_all(&assembly) => {}
+            () = watch_all(&applier) => {}
         }
     });
 }
 
-async fn watch_all(assembly: &NodeAssembler) {
-    let mut generations = assembly.generations();
+async fn watch_all(applier: &ConfigApplier) {
+    let mut generations = applier.generations();
     loop {
         let generation = *generations.borrow_and_update();
-        let watchers = assembly.handler_changes().into_iter();
-        let watching = watchers.map(|(name, changes)| watch_one(assembly, generation, name, changes));
+        let watchers = applier.handler_changes().into_iter();
+        let watching = watchers.map(|(name, changes)| watch_one(applier, generation, name, changes));
         tokio::select! {
             changed = generations.changed() => if changed.is_err() {
                 return;
@@ -182,10 +182,10 @@ async fn watch_all(assembly: &NodeAssembler) {
     }
 }
 
-async fn watch_one(assembly: &NodeAssembler, generation: u64, name: String, mut changes: HandlerWatcher) {
+async fn watch_one(applier: &ConfigApplier, generation: u64, name: String, mut changes: HandlerWatcher) {
     loop {
         let catalog = changes.next_change().await;
-        assembly.refresh_handlers(generation, &name, catalog);
+        applier.refresh_handlers(generation, &name, catalog);
     }
 }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
+use crate::application::Application;
 use crate::argument_secrets::mask_secrets;
-use crate::open_node::OpenNode;
 use crate::output;
 use crate::source::{self, DatabaseSource};
 
@@ -31,9 +31,9 @@ pub(crate) enum StartupHelp {
     ConnectionAndLiveQuestions,
 }
 
-/// Prints the address, and how to join the databases of `open_node`.
-pub(crate) fn print_address(url: &str, help: StartupHelp, open_node: Option<&OpenNode>) {
-    let mut text = format!("listening on {url}\n{}", open_node.map(explain_join).unwrap_or_default());
+/// Prints the address, and how to join the databases of `application`.
+pub(crate) fn print_address(url: &str, help: StartupHelp, application: Option<&Application>) {
+    let mut text = format!("listening on {url}\n{}", application.map(explain_join).unwrap_or_default());
     if help != StartupHelp::None {
         text.push_str(&connection_instructions(url));
     }
@@ -54,8 +54,8 @@ pub(crate) fn print_address(url: &str, help: StartupHelp, open_node: Option<&Ope
     output::print_note(text);
 }
 
-pub(crate) fn print_stdio_help(sources: &[DatabaseSource], open_node: &OpenNode) {
-    let file = open_node.has_file.then(|| open_node.loaded_config.path());
+pub(crate) fn print_stdio_help(sources: &[DatabaseSource], application: &Application) {
+    let file = application.has_file.then(|| application.loaded_config.path());
     let arguments = source::stdio_arguments(file, sources);
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
@@ -69,13 +69,13 @@ pub(crate) fn print_stdio_help(sources: &[DatabaseSource], open_node: &OpenNode)
     };
     output::print_note(format_args!(
         "waiting for an MCP client on standard input; clients start this themselves with\n\n{servers}\n{password}{}",
-        explain_join(open_node)
+        explain_join(application)
     ));
 }
 
 /// How to join the databases of the command line, if there are several.
-fn explain_join(open_node: &OpenNode) -> String {
-    let [first, second, ..] = open_node.joined_databases.as_slice() else { return String::new() };
+fn explain_join(application: &Application) -> String {
+    let [first, second, ..] = application.joined_databases.as_slice() else { return String::new() };
     let all = source::JOINED_DATABASE_NAME;
     format!(
         "the database {all:?} joins tables of the others by their full names: FROM {first:?}.TABLE JOIN {second:?}.TABLE\n"

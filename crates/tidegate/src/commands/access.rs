@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 use tidegate_core::{AuthMethod, Authenticator, CallOrigin, Caller, Credentials, Principal, TransportKind};
 use tidegate_runtime::Snapshot;
 
+use crate::application::Application;
 use crate::command_error::CommandError;
 use crate::config::{declared_uses, name_entries, optional_settings};
-use crate::open_node::OpenNode;
 use crate::options::GlobalOptions;
 use crate::output;
 
@@ -47,25 +47,25 @@ fn parse_transport(name: &str) -> Result<TransportKind, String> {
 impl AccessCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let Self::Explain(explain) = self;
-        let open_node = OpenNode::open(None, options).await?;
+        let application = Application::open(None, options).await?;
         let origin = CallOrigin { transport: explain.transport, peer: None };
-        let caller = Caller::new(explain.principal(&open_node).await?, origin);
-        let toolset = explain.toolset.as_deref().map(|name| open_node.toolset(name, &caller)).transpose()?;
+        let caller = Caller::new(explain.principal(&application).await?, origin);
+        let toolset = explain.toolset.as_deref().map(|name| application.toolset(name, &caller)).transpose()?;
         let caller = caller.with_toolset(toolset);
-        let lines = explain.render_lines(&open_node, &open_node.node().registry().snapshot(), &caller);
+        let lines = explain.render_lines(&application, &application.node().registry().snapshot(), &caller);
         if lines.is_empty() {
             let name = explain.name.unwrap_or_default();
             return Err(CommandError::Usage(format!("there is no tool, resource, prompt or database {name:?}")));
         }
         output::print(format_args!("{}\n", lines.join("\n")))?;
-        open_node.close().await;
+        application.close().await;
         Ok(())
     }
 }
 
 impl AccessExplainArguments {
-    async fn principal(&self, open_node: &OpenNode) -> Result<Arc<Principal>, CommandError> {
-        let authenticator = &open_node.assembly.authenticator;
+    async fn principal(&self, application: &Application) -> Result<Arc<Principal>, CommandError> {
+        let authenticator = &application.applier.authenticator;
         match self.role_names.as_str() {
             "local" => Ok(authenticator.local_principal()),
             "anonymous" => {
@@ -74,7 +74,7 @@ impl AccessExplainArguments {
             }
             names => {
                 let names: BTreeSet<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
-                let grants = open_node.assembly.grants_for_roles(&names).map_err(CommandError::Usage)?;
+                let grants = application.applier.grants_for_roles(&names).map_err(CommandError::Usage)?;
                 Ok(Arc::new(Principal {
                     roles: names,
                     ..Principal::new("somebody", AuthMethod::Key, Arc::new(grants))
@@ -89,8 +89,8 @@ impl AccessExplainArguments {
 
     /// The entries, and the databases that the tools with an argument "database" can use. A declared entry uses its
     /// database for its callers, whatever their roles name.
-    fn render_lines(&self, open_node: &OpenNode, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
-        let (config, databases) = (&open_node.loaded_config.config, open_node.assembly.open_databases());
+    fn render_lines(&self, application: &Application, snapshot: &Snapshot, caller: &Caller) -> Vec<String> {
+        let (config, databases) = (&application.loaded_config.config, application.applier.open_databases());
         let names: Vec<&str> = databases.iter().map(|database| database.name()).collect();
         let granted = &caller.principal.grants.databases;
         let mut uses = declared_uses(config, &names);

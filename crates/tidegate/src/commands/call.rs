@@ -8,8 +8,8 @@ use tidegate_client::fetch::OutputFile;
 use tidegate_core::{CallTarget, Caller, Error, Format, schema_types};
 use tidegate_runtime::Call as CoreCall;
 
+use crate::application::Application;
 use crate::command_error::CommandError;
-use crate::open_node::OpenNode;
 use crate::options::GlobalOptions;
 use crate::output::{self, WrittenFile};
 use crate::shutdown::Shutdown;
@@ -51,7 +51,7 @@ impl CallCommand {
 const REPETITIONS_MAX: usize = 64;
 
 pub(super) struct ToolCaller {
-    node: OpenNode,
+    application: Application,
     caller: Caller,
     shutdown: Shutdown,
 }
@@ -59,13 +59,13 @@ pub(super) struct ToolCaller {
 impl ToolCaller {
     pub(super) async fn open(sources: &[DatabaseSource], options: &GlobalOptions) -> Result<Self, CommandError> {
         let shutdown = Shutdown::on_signals()?;
-        let open_node = OpenNode::open(Some(sources), options).await?;
-        Ok(Self { caller: open_node.local_caller(None)?, node: open_node, shutdown })
+        let application = Application::open(Some(sources), options).await?;
+        Ok(Self { caller: application.local_caller(None)?, application, shutdown })
     }
 
     /// Parses values that are valid JSON, except for texts: a table may have the name `2024`.
     fn parse_arguments(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
-        let snapshot = self.node.node().registry().snapshot();
+        let snapshot = self.application.node().registry().snapshot();
         let tool = snapshot.tool(tool, &self.caller).ok();
         let is_text = |key: &str, json: &Value| {
             let kinds = tool.map(|tool| schema_types(&tool.call_schema().json()["properties"][key]));
@@ -85,9 +85,9 @@ impl ToolCaller {
         let mut call = self.build_call(tool, arguments);
         call.client_capabilities = terminal::terminal_capabilities();
         call.supports_live_input = true;
-        let reply = self.node.node().registry().call(call)?;
+        let reply = self.application.node().registry().call(call)?;
         let printed = self.shutdown.run_until_forced(output::print_reply(reply)).await;
-        self.node.close().await;
+        self.application.close().await;
         printed?
     }
 
@@ -103,7 +103,7 @@ impl ToolCaller {
         let written = loop {
             let mut call = self.build_call(tool, arguments.clone());
             call.format = Some(output_file.requested_format());
-            let reply = self.node.node().registry().call(call)?;
+            let reply = self.application.node().registry().call(call)?;
             let written = self.shutdown.run_until_forced(output::write_reply(reply, output_file)).await;
             match &written {
                 Ok(Err(CommandError::Query(error)))
@@ -114,13 +114,13 @@ impl ToolCaller {
                 _ => break written,
             }
         };
-        self.node.close().await;
+        self.application.close().await;
         written?
     }
 
     /// Checks that there is a source for the tools of which `tool` is one.
     pub(super) fn require_source(&self, tool: &str, message: &str) -> Result<(), CommandError> {
-        match self.node.node().registry().snapshot().tool(tool, &self.caller) {
+        match self.application.node().registry().snapshot().tool(tool, &self.caller) {
             Ok(_) => Ok(()),
             Err(_) => Err(CommandError::Usage(message.to_owned())),
         }
@@ -130,7 +130,7 @@ impl ToolCaller {
     pub(super) async fn call_json(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CommandError> {
         let mut call = self.build_call(tool, arguments);
         call.format = Some(Format::Json);
-        let mut reply = self.node.node().registry().call(call)?;
+        let mut reply = self.application.node().registry().call(call)?;
         let (body, _) = reply.collect_body(usize::MAX).await.map_err(CommandError::Query)?;
         let parsed = serde_json::from_slice(&body);
         parsed.map_err(|error| CommandError::Query(Error::internal(format!("the answer of {tool}: {error}"))))
@@ -142,7 +142,7 @@ impl ToolCaller {
     }
 
     pub(super) async fn close(self) {
-        self.node.close().await;
+        self.application.close().await;
     }
 
     fn build_call(&self, tool: &str, arguments: Map<String, Value>) -> CoreCall {

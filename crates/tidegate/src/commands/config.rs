@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+use crate::application::Application;
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ForeignFormat, import_config, schema};
 use crate::logging;
-use crate::open_node::OpenNode;
 use crate::options::GlobalOptions;
 use crate::output;
 use crate::startup_checks;
@@ -71,23 +71,23 @@ fn import_file(file: &Path) -> Result<(), CommandError> {
 
 async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), CommandError> {
     let options = options.with_config(file.clone());
-    let open_node = OpenNode::open(None, &options).await?;
-    let report = &open_node.apply_report;
+    let application = Application::open(None, &options).await?;
+    let report = &application.apply_report;
     // Otherwise the log contains them.
     if !logging::contains_warnings(&options.log) {
         report.warnings.iter().try_for_each(|warning| output::print(format_args!("warning: {warning}\n")))?;
     }
     report.notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
-    let result = match report.warnings.len() + print_table_problems(&open_node).await? {
+    let result = match report.warnings.len() + print_table_problems(&application).await? {
         0 => "nothing wrong".to_owned(),
         1 => "no errors; 1 warning above".to_owned(),
         count => format!("no errors; {count} warnings above"),
     };
-    let mut problems = startup_checks::find_startup_problems(&open_node.loaded_config);
+    let mut problems = startup_checks::find_startup_problems(&application.loaded_config);
     problems.extend(report.refused_logins.iter().cloned());
-    open_node.close().await;
+    application.close().await;
     if !problems.is_empty() {
-        return Err(open_node.loaded_config.to_error(&problems).into());
+        return Err(application.loaded_config.to_error(&problems).into());
     }
     let (databases, tools) = (report.databases, report.tools);
     let file = file.display();
@@ -95,10 +95,10 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
 }
 
 /// Prints which tables cannot be read, and how files were read. Returns the number of these tables, as far as they are named.
-async fn print_table_problems(open_node: &OpenNode) -> Result<usize, CommandError> {
-    let caller = open_node.local_caller(None)?;
+async fn print_table_problems(application: &Application) -> Result<usize, CommandError> {
+    let caller = application.local_caller(None)?;
     let mut unreadable = 0;
-    for database in open_node.assembly.open_databases() {
+    for database in application.applier.open_databases() {
         let problems = first_unreadable_tables(&*database, &caller.principal).await;
         unreadable += problems.len();
         problems.iter().try_for_each(|problem| output::print(format_args!("warning: {problem}\n")))?;

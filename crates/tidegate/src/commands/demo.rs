@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::serve::{HttpArguments, serve};
+use crate::application::Application;
 use crate::command_error::CommandError;
-use crate::open_node::OpenNode;
 use crate::options::GlobalOptions;
 use crate::source::DatabaseSource;
 use crate::startup_help::StartupHelp;
@@ -56,8 +56,8 @@ async fn serve_live(data: &Path, http: &HttpArguments, options: &GlobalOptions) 
     let folder = temporary_folder()?;
     let live = json!({"name": live_readings::DATABASE, "ingest": folder.path().join("tables")});
     let options = options.with_config(write_configuration(folder.path(), data, &[live])?);
-    let send_readings = |open_node: &OpenNode, ended: &CancellationToken| {
-        for target in open_node.assembly.ingest_targets() {
+    let send_readings = |application: &Application, ended: &CancellationToken| {
+        for target in application.applier.ingest_targets() {
             tokio::spawn(live_readings::send(target, ended.clone()));
         }
     };

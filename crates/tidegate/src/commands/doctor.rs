@@ -13,10 +13,10 @@ use tidegate_sql::Statement;
 use tidegate_transport::tls::{CertificateValidity, TlsOptions, ValidityState};
 use tokio::net::TcpListener;
 
+use crate::application::Application;
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ServerAddress, to_tls_options, token_options};
 use crate::network_nodes;
-use crate::open_node::OpenNode;
 use crate::options::GlobalOptions;
 use crate::output;
 use crate::source::DatabaseSource;
@@ -72,42 +72,42 @@ impl DoctorCommand {
 
 /// Checks the installation, with the databases of `paths`, and prints the report. Returns the number of things that are wrong.
 pub(super) async fn print_report(paths: &[DatabaseSource], options: &GlobalOptions) -> Result<usize, CommandError> {
-    let open_node = OpenNode::open(Some(paths), options).await?;
+    let application = Application::open(Some(paths), options).await?;
     let mut findings = DoctorReport::default();
-    check_configuration(&open_node, &mut findings);
-    check_databases(&open_node, &mut findings).await?;
-    check_identity(&open_node, &mut findings);
-    check_certificates(&open_node, &mut findings);
-    check_issuer(&open_node, &mut findings).await;
-    check_call(&open_node, &mut findings).await?;
-    check_audit(&open_node, &mut findings);
-    check_addresses(&open_node, &mut findings).await;
-    open_node.close().await;
+    check_configuration(&application, &mut findings);
+    check_databases(&application, &mut findings).await?;
+    check_identity(&application, &mut findings);
+    check_certificates(&application, &mut findings);
+    check_issuer(&application, &mut findings).await;
+    check_call(&application, &mut findings).await?;
+    check_audit(&application, &mut findings);
+    check_addresses(&application, &mut findings).await;
+    application.close().await;
     output::print(format_args!("{}\n", findings.lines.join("\n")))?;
     Ok(findings.wrong)
 }
 
-fn check_configuration(open_node: &OpenNode, findings: &mut DoctorReport) {
-    if open_node.has_file {
+fn check_configuration(application: &Application, findings: &mut DoctorReport) {
+    if application.has_file {
         findings.add_ok(format!(
             "configuration {}: {} tools of your own",
-            open_node.loaded_config.path().display(),
-            open_node.apply_report.tools
+            application.loaded_config.path().display(),
+            application.apply_report.tools
         ));
     } else {
         findings.add_ok(format!(
             "no configuration; {CONFIG_FILE_NAME} would be read from {}",
-            open_node.loaded_config.folder().display()
+            application.loaded_config.folder().display()
         ));
     }
-    for warning in &open_node.apply_report.warnings {
+    for warning in &application.apply_report.warnings {
         findings.add_hint(warning);
     }
 }
 
-async fn check_databases(open_node: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
-    let caller = open_node.local_caller(None)?;
-    let databases = open_node.assembly.open_databases();
+async fn check_databases(application: &Application, findings: &mut DoctorReport) -> Result<(), CommandError> {
+    let caller = application.local_caller(None)?;
+    let databases = application.applier.open_databases();
     if databases.is_empty() {
         findings.add_problem("there are no databases; name a folder, or write one under databases");
     }
@@ -190,16 +190,16 @@ async fn check_nodes(database: &dyn Database, caller: &Caller, findings: &mut Do
     }
 }
 
-fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {
-    let auth = open_node.loaded_config.config.auth();
-    if !open_node.assembly.authenticator.enforces_authentication() {
-        if startup_checks::check_addresses(&open_node.loaded_config).is_empty() {
+fn check_identity(application: &Application, findings: &mut DoctorReport) {
+    let auth = application.loaded_config.config.auth();
+    if !application.applier.authenticator.enforces_authentication() {
+        if startup_checks::check_addresses(&application.loaded_config).is_empty() {
             findings.add_ok("callers over HTTP need no key; therefore only this machine is listened to");
         }
         return;
     }
     if let Some(path) = &auth.keys {
-        let path = open_node.loaded_config.resolve(path);
+        let path = application.loaded_config.resolve(path);
         match tidegate_auth::KeyFile::new(&path).list() {
             Ok(keys) if keys.is_empty() && auth.tokens.is_none() => {
                 findings.add_problem("nobody has a key yet: tidegate key add NAME --role ROLE");
@@ -209,8 +209,8 @@ fn check_identity(open_node: &OpenNode, findings: &mut DoctorReport) {
         }
         check_permissions(&path, findings);
     }
-    for (_, tls) in open_node.loaded_config.config.server.tls_entries() {
-        check_permissions(&open_node.loaded_config.resolve(&tls.key), findings);
+    for (_, tls) in application.loaded_config.config.server.tls_entries() {
+        check_permissions(&application.loaded_config.resolve(&tls.key), findings);
     }
 }
 
@@ -221,9 +221,9 @@ fn check_permissions(path: &Path, findings: &mut DoctorReport) {
 }
 
 /// Checks how long the certificates of the server are valid. The check of the configuration includes their key.
-fn check_certificates(open_node: &OpenNode, findings: &mut DoctorReport) {
-    for (_, tls) in open_node.loaded_config.config.server.tls_entries() {
-        check_certificate(&to_tls_options(tls, &open_node.loaded_config), findings);
+fn check_certificates(application: &Application, findings: &mut DoctorReport) {
+    for (_, tls) in application.loaded_config.config.server.tls_entries() {
+        check_certificate(&to_tls_options(tls, &application.loaded_config), findings);
     }
 }
 
@@ -263,8 +263,8 @@ fn check_certificate(options: &TlsOptions, findings: &mut DoctorReport) {
     }
 }
 
-async fn check_issuer(open_node: &OpenNode, findings: &mut DoctorReport) {
-    let Some(options) = token_options(&open_node.loaded_config) else { return };
+async fn check_issuer(application: &Application, findings: &mut DoctorReport) {
+    let Some(options) = token_options(&application.loaded_config) else { return };
     let issuer = &options.issuer;
     match options.check_issuer().await {
         Ok(IssuerCheck::NotNeeded) => findings.add_ok("signed tokens are checked"),
@@ -288,9 +288,9 @@ async fn check_issuer(open_node: &OpenNode, findings: &mut DoctorReport) {
     }
 }
 
-async fn check_call(open_node: &OpenNode, findings: &mut DoctorReport) -> Result<(), CommandError> {
-    let caller: Caller = open_node.local_caller(None)?;
-    let registry = open_node.node().registry();
+async fn check_call(application: &Application, findings: &mut DoctorReport) -> Result<(), CommandError> {
+    let caller: Caller = application.local_caller(None)?;
+    let registry = application.node().registry();
     let tools = registry.snapshot().tools(&caller).count();
     if tools == 0 {
         findings.add_problem("the user of this process reaches no tool; look at auth.local and its roles");
@@ -313,8 +313,8 @@ async fn check_call(open_node: &OpenNode, findings: &mut DoctorReport) -> Result
     Ok(())
 }
 
-fn check_audit(open_node: &OpenNode, findings: &mut DoctorReport) {
-    let loaded = &open_node.loaded_config;
+fn check_audit(application: &Application, findings: &mut DoctorReport) {
+    let loaded = &application.loaded_config;
     let Some(entry) = &loaded.config.audit else { return };
     match startup_checks::find_audit_problem(loaded) {
         Some(problem) => findings.add_problem(loaded.document.redact(&problem.to_string())),
@@ -322,15 +322,15 @@ fn check_audit(open_node: &OpenNode, findings: &mut DoctorReport) {
     }
 }
 
-async fn check_addresses(open_node: &OpenNode, findings: &mut DoctorReport) {
-    let problems = startup_checks::check_addresses(&open_node.loaded_config);
+async fn check_addresses(application: &Application, findings: &mut DoctorReport) {
+    let problems = startup_checks::check_addresses(&application.loaded_config);
     for problem in &problems {
-        findings.add_problem(open_node.loaded_config.document.redact(&problem.to_string()));
+        findings.add_problem(application.loaded_config.document.redact(&problem.to_string()));
     }
     if !problems.is_empty() {
         return;
     }
-    for ServerAddress { address, transports, .. } in open_node.loaded_config.config.server.addresses() {
+    for ServerAddress { address, transports, .. } in application.loaded_config.config.server.addresses() {
         let enabled = transports.enabled_names();
         match TcpListener::bind(address).await {
             Ok(_) => findings.add_ok(format!("{address} is free to listen on, for {enabled}")),

@@ -9,8 +9,8 @@ use tidegate_ingest::{IngestError, TableVerification, verify_folder};
 use tidegate_runtime::Call;
 
 use super::table_server::{RunningServer, ServerFlags};
+use crate::application::{StartOptions, WrittenDatabases};
 use crate::command_error::CommandError;
-use crate::open_node::{NodeSpec, WrittenDatabases};
 use crate::options::GlobalOptions;
 use crate::output;
 use crate::shutdown::Shutdown;
@@ -105,17 +105,17 @@ impl TableFlags {
         }
         let database = arguments.get("database").and_then(Value::as_str).map(str::to_owned);
         let written = database.as_deref().map_or(WrittenDatabases::All, WrittenDatabases::One);
-        let node = NodeSpec::of_writer(options, written)?.open().await?;
-        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), node.local_caller(None)?);
+        let application = StartOptions::of_writer(options, written)?.open().await?;
+        let mut call = Call::new(CallTarget::Tool(tool.to_owned()), application.local_caller(None)?);
         call.arguments = arguments;
         call.format = Some(Format::Json);
         call.cancellation = shutdown.graceful.clone();
         let answered = async {
-            let (body, _) = node.node().registry().call(call)?.collect_body(usize::MAX).await?;
+            let (body, _) = application.node().registry().call(call)?.collect_body(usize::MAX).await?;
             serde_json::from_slice(&body).map_err(|error| Error::internal(format!("the answer of {tool}: {error}")))
         };
         let answered = shutdown.run_until_forced(answered).await;
-        node.close().await;
+        application.close().await;
         Ok(answered??)
     }
 }
@@ -123,7 +123,7 @@ impl TableFlags {
 impl TableFlags {
     /// Compares the folders themselves with what was written. No node is opened, as one would put the folders in order.
     async fn verify(&self, options: &GlobalOptions, shutdown: &Shutdown) -> Result<Value, CommandError> {
-        let folders = NodeSpec::of_writer(options, WrittenDatabases::All)?.ingest_folders();
+        let folders = StartOptions::of_writer(options, WrittenDatabases::All)?.ingest_folders();
         let (only, table) = match self.tables.as_deref().map(|tables| tables.split_once('.').unwrap_or((tables, ""))) {
             Some((database, table)) => (Some(database), Some(table.to_owned()).filter(|table| !table.is_empty())),
             None => (None, None),

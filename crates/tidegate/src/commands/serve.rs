@@ -9,11 +9,11 @@ use tidegate_transport::tls::ApplicationProtocol;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::application::{Application, StartOptions};
 use crate::command_error::CommandError;
-use crate::config::{LoadedConfig, NodeAssembler, ServerAddress, requires_authentication};
+use crate::config::{ConfigApplier, LoadedConfig, ServerAddress, requires_authentication};
 use crate::file_limit;
 use crate::flight::{FlightServer, find_flight_problems};
-use crate::open_node::{NodeSpec, OpenNode};
 use crate::options::GlobalOptions;
 use crate::quantity;
 use crate::readiness::DatabaseReadiness;
@@ -62,24 +62,24 @@ impl HttpArguments {
     /// are combined.
     fn http_options(
         &self,
-        open_node: &OpenNode,
+        application: &Application,
         address: ServerAddress<'_>,
         common: &HttpOptions,
     ) -> Result<HttpOptions, CommandError> {
         let (is_listed, protocol) = (self.listen.is_none(), ApplicationProtocol::Http1);
-        let tls = &open_node.assembly.tls;
-        let tls = tls.load_for_address(address, is_listed, protocol, &open_node.loaded_config);
+        let tls = &application.applier.tls;
+        let tls = tls.load_for_address(address, is_listed, protocol, &application.loaded_config);
         let options = HttpOptions { tls: tls.map_err(anyhow::Error::from)?, ..common.clone() };
-        self.with_reloadable_options(options, &open_node.loaded_config, address).map_err(CommandError::Usage)
+        self.with_reloadable_options(options, &application.loaded_config, address).map_err(CommandError::Usage)
     }
 
     /// The options that all addresses share and that stay as they are at the start.
-    fn common_options(&self, open_node: &OpenNode, connections_max: usize) -> HttpOptions {
+    fn common_options(&self, application: &Application, connections_max: usize) -> HttpOptions {
         HttpOptions {
-            authenticator: open_node.assembly.authenticator.clone(),
-            protected_resource: open_node.assembly.protected_resource.clone(),
-            links: open_node.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
-            readiness: Some(Arc::new(DatabaseReadiness::new(open_node.assembly.clone()))),
+            authenticator: application.applier.authenticator.clone(),
+            protected_resource: application.applier.protected_resource.clone(),
+            links: application.node().store().map(|store| store.clone() as Arc<dyn LinkVerifier>),
+            readiness: Some(Arc::new(DatabaseReadiness::new(application.applier.clone()))),
             connections_max,
             drain_within: DRAIN_TIMEOUT,
             ..HttpOptions::default()
@@ -132,11 +132,11 @@ struct ServerReloader {
 }
 
 impl ServerReloader {
-    fn spawn(self, assembly: Arc<NodeAssembler>, ended: CancellationToken) {
-        let mut generations = assembly.generations();
+    fn spawn(self, applier: Arc<ConfigApplier>, ended: CancellationToken) {
+        let mut generations = applier.generations();
         tokio::spawn(async move {
             while let Some(Ok(())) = ended.run_until_cancelled(generations.changed()).await {
-                if let Some(loaded) = assembly.current_config() {
+                if let Some(loaded) = applier.current_config() {
                     self.reload(&loaded);
                 }
             }
@@ -178,9 +178,9 @@ impl ServeCommand {
 }
 
 /// Logs which tables cannot be read, which files were merged into one table, and which were skipped.
-async fn log_notes(open_node: &OpenNode) -> Result<(), CommandError> {
-    let caller = open_node.local_caller(None)?;
-    for database in open_node.assembly.open_databases() {
+async fn log_notes(application: &Application) -> Result<(), CommandError> {
+    let caller = application.local_caller(None)?;
+    for database in application.applier.open_databases() {
         for problem in first_unreadable_tables(&*database, &caller.principal).await {
             tracing::warn!("{problem}");
         }
@@ -200,11 +200,11 @@ pub(crate) async fn serve(
     http: &HttpArguments,
     help: StartupHelp,
     options: &GlobalOptions,
-    start_beside: impl FnOnce(&OpenNode, &CancellationToken),
+    start_beside: impl FnOnce(&Application, &CancellationToken),
 ) -> Result<(), CommandError> {
     let shutdown = Shutdown::on_signals()?;
     let connections_max = file_limit::connections_that_fit(HttpOptions::default().connections_max);
-    let spec = NodeSpec::of_server(sources, options)?;
+    let spec = StartOptions::of_server(sources, options)?;
     let loaded = spec.loaded_config.clone();
     let addresses = http.addresses(&loaded);
     if addresses.is_empty() {
@@ -220,22 +220,22 @@ pub(crate) async fn serve(
         return Err(loaded.to_error(&flight_problems).into());
     }
     let flight = FlightServer::listen(&loaded).await?;
-    let open_node = spec.open().await?;
-    let common = http.common_options(&open_node, connections_max);
+    let application = spec.open().await?;
+    let common = http.common_options(&application, connections_max);
     let mut running = Vec::with_capacity(addresses.len());
     for (address, listener) in addresses.iter().zip(&listeners) {
-        let options = http.http_options(&open_node, *address, &common)?;
-        check_reachable_address(&open_node, listener, &options)?;
+        let options = http.http_options(&application, *address, &common)?;
+        check_reachable_address(&application, listener, &options)?;
         running.push((address.address.to_owned(), options));
     }
-    let node = open_node.node();
+    let node = application.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
     let listeners = listeners.into_iter().zip(running.iter().map(|(_, options)| options.clone())).collect();
     let server =
         http::serve_addresses(listeners, service, metrics, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
-    let flight = flight.map(|flight| flight.start(&open_node, &shutdown)).transpose()?;
-    open_node.spawn_background_tasks(&shutdown.graceful)?;
-    start_beside(&open_node, &shutdown.graceful);
+    let flight = flight.map(|flight| flight.start(&application, &shutdown)).transpose()?;
+    application.spawn_background_tasks(&shutdown.graceful)?;
+    start_beside(&application, &shutdown.graceful);
     let reloader = ServerReloader {
         arguments: http.clone(),
         running,
@@ -248,32 +248,32 @@ pub(crate) async fn serve(
         format!("{scheme}://{address}/{path}")
     });
     let urls: Vec<String> = flight.iter().map(|flight| flight.url()).chain(urls).collect();
-    reloader.spawn(open_node.assembly.clone(), shutdown.graceful.clone());
+    reloader.spawn(application.applier.clone(), shutdown.graceful.clone());
     // After the watches are ready, because a reader of the address may signal a reload.
     for (index, url) in urls.iter().enumerate() {
         let is_last = index + 1 == urls.len();
         let help = if is_last { help } else { StartupHelp::None };
-        startup_help::print_address(url, help, is_last.then_some(&open_node));
+        startup_help::print_address(url, help, is_last.then_some(&application));
     }
-    log_notes(&open_node).await?;
+    log_notes(&application).await?;
     let flight = async move {
         if let Some(flight) = flight {
             flight.wait().await;
         }
     };
     let serving = async { tokio::join!(server.wait(), flight) };
-    open_node.serve_until_closed(serving, &shutdown).await.map(drop)
+    application.serve_until_closed(serving, &shutdown).await.map(drop)
 }
 
 /// Requires authentication from now on if `listener` can be reached from other machines, and warns without TLS.
 fn check_reachable_address(
-    open_node: &OpenNode,
+    application: &Application,
     listener: &TcpListener,
     options: &HttpOptions,
 ) -> Result<(), CommandError> {
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
     if !address.ip().to_canonical().is_loopback() {
-        open_node.assembly.require_authentication();
+        application.applier.require_authentication();
         if options.tls.is_none() {
             tracing::warn!(
                 "keys, tokens and data are sent unencrypted; configure server.tls, unless a proxy in front of this \

@@ -12,9 +12,9 @@ use tidegate_client::TrustedAuthorities;
 use tidegate_client::bridge::{self, BridgeNotice, BridgeOptions, ServerAddress};
 use tidegate_transport::stdio::{self, StdioOptions};
 
+use crate::application::StartOptions;
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
-use crate::open_node::NodeSpec;
 use crate::options::GlobalOptions;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 use crate::source::DatabaseSource;
@@ -67,23 +67,23 @@ impl StdioCommand {
             return run_bridge(bridged).await;
         }
         let shutdown = Shutdown::on_signals()?;
-        let open_node = NodeSpec::of_server(&self.paths, options)?.open().await?;
+        let application = StartOptions::of_server(&self.paths, options)?.open().await?;
         // An unknown toolset is an error at start; after a reload, it is empty.
-        open_node.local_caller(self.toolset.as_deref())?;
-        open_node.spawn_background_tasks(&shutdown.graceful)?;
+        application.local_caller(self.toolset.as_deref())?;
+        application.spawn_background_tasks(&shutdown.graceful)?;
         if std::io::stdin().is_terminal() {
-            startup_help::print_stdio_help(&self.paths, &open_node);
+            startup_help::print_stdio_help(&self.paths, &application);
         }
         let streams = StdioOptions {
-            authenticator: open_node.assembly.authenticator.clone(),
+            authenticator: application.applier.authenticator.clone(),
             toolset: self.toolset,
             drain_within: DRAIN_TIMEOUT,
             ..StdioOptions::default()
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-        let service = open_node.node().service().clone();
+        let service = application.node().service().clone();
         let serving = stdio::serve(service, input, output, streams, shutdown.graceful.clone());
-        Ok(open_node.serve_until_closed(serving, &shutdown).await?.context("a standard stream broke")?)
+        Ok(application.serve_until_closed(serving, &shutdown).await?.context("a standard stream broke")?)
     }
 }
 

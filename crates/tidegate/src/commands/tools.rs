@@ -4,8 +4,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use tidegate_runtime::{Tool, ToolAnnotations};
 
+use crate::application::Application;
 use crate::command_error::CommandError;
-use crate::open_node::OpenNode;
 use crate::options::GlobalOptions;
 use crate::output;
 
@@ -23,9 +23,9 @@ pub(crate) struct ToolsCommand {
 
 impl ToolsCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
-        let open_node = OpenNode::open(None, options).await?;
-        let caller = open_node.local_caller(self.toolset.as_deref())?;
-        let snapshot = open_node.node().registry().snapshot();
+        let application = Application::open(None, options).await?;
+        let caller = application.local_caller(self.toolset.as_deref())?;
+        let snapshot = application.node().registry().snapshot();
         let tools = snapshot.tools(&caller);
         if self.json {
             let tools: Value = tools.map(|tool| tool_json(tool)).collect();
@@ -36,7 +36,7 @@ impl ToolsCommand {
                 output::print(format_args!("{}({})\n    {description}\n", tool.name, render_arguments(tool)))?;
             }
         }
-        open_node.close().await;
+        application.close().await;
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ use super::quantities::{OneOrMany, SecretText};
 use super::types::{ClientTlsConfig, Config, PolicyConfig, RoleChoice};
 use super::{LoadedConfig, policies};
 use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
-use crate::node_tables::NodeTables;
+use crate::server_tables::ServerTables;
 use ingest_folder::IngestDatabase;
 use remote::ClientTlsFiles;
 
@@ -142,7 +142,7 @@ pub(crate) struct UsedKeys<'a> {
 pub(super) struct Opening<'a> {
     loaded: &'a LoadedConfig,
     previous: &'a OpenDatabases,
-    node_tables: &'a NodeTables,
+    server_tables: &'a ServerTables,
     /// Opened folders of tables that take rows, by database.
     folders: BTreeMap<String, OpenedTables>,
     opened: OpenDatabases,
@@ -150,7 +150,7 @@ pub(super) struct Opening<'a> {
 
 impl<'a> Opening<'a> {
     fn engine(&self) -> &'a Engine {
-        &self.node_tables.engine
+        &self.server_tables.engine
     }
 
     fn resolve(&self, paths: &OneOrMany) -> Vec<PathBuf> {
@@ -197,7 +197,7 @@ impl OpenDatabases {
         loaded: &LoadedConfig,
         previous: &Self,
         reserved: &[&str],
-        node_tables: &NodeTables,
+        server_tables: &ServerTables,
         folders: BTreeMap<String, OpenedTables>,
         problems: &Problems,
     ) -> Self {
@@ -226,7 +226,7 @@ impl OpenDatabases {
             }
         }
         entries.sort_by_key(|(entry, _)| entry.used_keys().opening_order);
-        let mut opening = Opening { loaded, previous, node_tables, folders, opened: Self::default() };
+        let mut opening = Opening { loaded, previous, server_tables, folders, opened: Self::default() };
         for (entry, path) in entries {
             if let Some(opened) = problems.accept(opening.open(entry, path)) {
                 opening.opened.by_name.insert(entry.name.clone(), opened);

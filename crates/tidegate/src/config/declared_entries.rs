@@ -14,18 +14,18 @@ use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::types::Config;
 use super::{LoadedConfig, declarations};
-use crate::node::NodeState;
+use crate::node::ServedState;
 
 const PREPARED_AT_ONCE: usize = 8;
 
 /// Adds all of them.
 pub(super) async fn add_declared_entries(
-    mut state: NodeState,
+    mut state: ServedState,
     (loaded, memory): (&LoadedConfig, &Arc<NodeMemory>),
     limits: Limits,
     open: &OpenDatabases,
     problems: &Problems,
-) -> NodeState {
+) -> ServedState {
     let config = &loaded.config;
     state = add_sql_tools(state, config, limits, problems).await;
     state = add_insert_tools(state, config, (memory, limits.inline), open, problems).await;
@@ -35,7 +35,7 @@ pub(super) async fn add_declared_entries(
 }
 
 /// Adds the declared tools with SQL. Several statements are prepared concurrently.
-async fn add_sql_tools(mut state: NodeState, config: &Config, limits: Limits, problems: &Problems) -> NodeState {
+async fn add_sql_tools(mut state: ServedState, config: &Config, limits: Limits, problems: &Problems) -> ServedState {
     let inline = limits.inline;
     let limits = CallLimits { timeout: Some(limits.timeout), inline: Some(inline), ..CallLimits::default() };
     let services = state.services().clone();
@@ -62,12 +62,12 @@ async fn add_sql_tools(mut state: NodeState, config: &Config, limits: Limits, pr
 
 /// Adds the declared tools that add rows to tables.
 async fn add_insert_tools(
-    mut state: NodeState,
+    mut state: ServedState,
     config: &Config,
     (memory, inline): (&Arc<NodeMemory>, Budget),
     open: &OpenDatabases,
     problems: &Problems,
-) -> NodeState {
+) -> ServedState {
     for (index, entry) in config.tools.iter().enumerate() {
         let (Some(name), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
         let at_name = |message| vec![ConfigProblem::new(format!("{path}.insert_into"), message)];
@@ -88,7 +88,7 @@ async fn add_insert_tools(
     state
 }
 
-fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, inline: Budget, problems: &Problems) -> NodeState {
+fn add_http_tools(mut state: ServedState, loaded: &LoadedConfig, inline: Budget, problems: &Problems) -> ServedState {
     let config = &loaded.config;
     if config.tools.iter().all(|tool| tool.http.is_none()) {
         return state;
@@ -116,7 +116,12 @@ fn add_http_tools(mut state: NodeState, loaded: &LoadedConfig, inline: Budget, p
     state
 }
 
-async fn add_resources(mut state: NodeState, loaded: &LoadedConfig, inline: Budget, problems: &Problems) -> NodeState {
+async fn add_resources(
+    mut state: ServedState,
+    loaded: &LoadedConfig,
+    inline: Budget,
+    problems: &Problems,
+) -> ServedState {
     for (index, entry) in loaded.config.resources.iter().enumerate() {
         let path = format!("resources[{index}]");
         let resource = match declarations::build_resource(entry, &path, loaded.folder(), inline) {
@@ -133,7 +138,7 @@ async fn add_resources(mut state: NodeState, loaded: &LoadedConfig, inline: Budg
     state
 }
 
-fn add_prompts(mut state: NodeState, config: &Config, problems: &Problems) -> NodeState {
+fn add_prompts(mut state: ServedState, config: &Config, problems: &Problems) -> ServedState {
     for (index, entry) in config.prompts.iter().enumerate() {
         let path = format!("prompts[{index}]");
         let prompt = declarations::build_prompt(entry, &path);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::node::NodeState;
+use crate::node::ServedState;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate_core::{DatabaseTenants, Error, ErrorKind, Principal};
@@ -18,8 +18,8 @@ use super::databases::OpenDatabases;
 
 /// The entries of a node: those of the configuration, and the handlers of its databases as last read.
 #[derive(Clone)]
-pub(super) struct NodeEntries {
-    declared: NodeState,
+pub(super) struct EntriesWithHandlers {
+    declared: ServedState,
     sources: Vec<HandlerSource>,
 }
 
@@ -31,10 +31,10 @@ struct HandlerSource {
     catalog: Option<HandlerCatalog>,
 }
 
-impl NodeEntries {
+impl EntriesWithHandlers {
     /// Reads the handlers of `databases`. A database that cannot be read has no handlers yet, and adds a warning.
     pub(super) async fn load_catalogs(
-        declared: NodeState,
+        declared: ServedState,
         databases: &OpenDatabases,
         warnings: &mut Vec<String>,
     ) -> Self {
@@ -70,7 +70,7 @@ impl NodeEntries {
 
     /// The state of a node with these entries. If names are equal, declared entries win over handlers, whose names are
     /// chosen by anyone with write access to the schema; between databases, the first one wins.
-    pub(super) fn build_state(&self, warnings: &mut Vec<String>) -> NodeState {
+    pub(super) fn build_state(&self, warnings: &mut Vec<String>) -> ServedState {
         let services = self.declared.services();
         self.declared.clone().entries(|mut entries| {
             for source in &self.sources {

@@ -20,7 +20,7 @@ use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::types::{Config, EvolveConfig, IngestTableConfig, StampsConfig};
 use crate::ingest::{IngestFolders, OpenedTables};
-use crate::node::NodeState;
+use crate::node::ServedState;
 
 const NOT_NULL: &str = "not null";
 const ATTRIBUTES: &str = "tenant, subject, or claims. and the name of a claim";
@@ -77,13 +77,13 @@ pub(super) fn engine_tables(
 
 /// Adds the tools that write rows, and those of operators for `folders`.
 pub(super) fn add_tools(
-    state: NodeState,
+    state: ServedState,
     config: &Config,
     targets: Vec<Arc<dyn IngestTarget>>,
     folders: Vec<Arc<dyn IngestMaintenance>>,
     (tenancy, memory): (DatabaseTenants, &Arc<NodeMemory>),
     built_in: &AllowedNames,
-) -> NodeState {
+) -> ServedState {
     let (is_advanced, memory) = (config.advanced, memory.clone());
     let options = IngestToolOptions { tenancy, is_advanced, memory, ..IngestToolOptions::default() };
     let state = state.entries(|entries| register_ingest_tools(entries, targets, options.clone(), built_in));

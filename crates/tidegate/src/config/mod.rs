@@ -2,6 +2,7 @@
 
 mod authentication;
 mod compose;
+mod config_applier;
 mod config_warnings;
 mod databases;
 mod declarations;
@@ -22,7 +23,6 @@ mod metrics;
 mod mqtt;
 mod named_table;
 mod names;
-mod node_assembler;
 mod parsing;
 mod policies;
 mod problem;
@@ -44,6 +44,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
 pub(crate) use compose::{ComposePostgres, postgres_services};
+pub(crate) use config_applier::{ApplyReport, ConfigApplier};
 pub(crate) use config_warnings::optional_settings;
 pub(crate) use databases::{ServerKind, server_kind_of, server_kinds};
 pub(crate) use declared_uses::{declared_uses, name_entries};
@@ -53,7 +54,6 @@ pub(crate) use file_hashes::FileHashes;
 pub(crate) use import::{ForeignFormat, convert as import_config};
 pub(crate) use ingest::ingest_folders;
 pub(crate) use limits::{engine_options, store_limits, usage_file};
-pub(crate) use node_assembler::{ApplyReport, NodeAssembler};
 pub(crate) use parsing::schema;
 pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;

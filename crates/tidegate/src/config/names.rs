@@ -10,9 +10,9 @@ use tidegate_transport::http::is_reserved_toolset_name;
 use super::databases::UsedKeys;
 use super::problems::Problems;
 use super::types::Config;
-use crate::node::NodeState;
+use crate::node::ServedState;
 
-pub(super) fn add_toolsets(state: NodeState, config: &Config, problems: &Problems) -> NodeState {
+pub(super) fn add_toolsets(state: ServedState, config: &Config, problems: &Problems) -> ServedState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
         let message = match name.as_str() {

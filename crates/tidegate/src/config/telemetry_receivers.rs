@@ -17,7 +17,7 @@ use super::problems::Problems;
 use super::telemetry_sources::TelemetrySources;
 use super::types::Config;
 use crate::ingest::DeclaredTables;
-use crate::node::NodeState;
+use crate::node::ServedState;
 
 /// The labels of data points beside those of their attributes.
 const POINT_LABELS: [&str; 2] = ["service_name", "unit"];
@@ -92,11 +92,11 @@ impl ReceiverDatabases {
     /// Adds the tools that receive telemetry, and `get_trace`.
     pub(super) fn add_tools(
         self,
-        state: NodeState,
+        state: ServedState,
         tenancy: DatabaseTenants,
         memory: &Arc<NodeMemory>,
         built_in: &AllowedNames,
-    ) -> NodeState {
+    ) -> ServedState {
         let services = state.services().clone();
         let traces = self.otlp.as_ref().map(|otlp| TraceSource {
             database: otlp.database.name().to_owned(),

@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::typed_line::{TypedLine, TypedOptions};
 use super::value_kind::ValueKind;
+use crate::application::{Application, StartOptions};
 use crate::config::Config;
-use crate::open_node::{NodeSpec, OpenNode};
 
 /// How long a node may take to open and to list tables. A user waits for it.
 pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ fn paths(typed: &str) -> Vec<CompletionCandidate> {
 
 async fn read_values(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<CompletionCandidate> {
     let Some(options) = line.options() else { return Vec::new() };
-    let Ok(spec) = NodeSpec::read(options.sources.as_deref(), &options.global) else { return Vec::new() };
+    let Ok(spec) = StartOptions::read(options.sources.as_deref(), &options.global) else { return Vec::new() };
     let loaded = spec.loaded_config.clone();
     let config = &loaded.config;
     match kind {
@@ -98,7 +98,7 @@ fn describe(text: &str, description: &str) -> CompletionCandidate {
     CompletionCandidate::new(text).help((!shortened.is_empty()).then(|| shortened.into()))
 }
 
-fn databases(spec: &NodeSpec<'_>) -> Vec<CompletionCandidate> {
+fn databases(spec: &StartOptions<'_>) -> Vec<CompletionCandidate> {
     spec.database_names().into_iter().map(CompletionCandidate::new).collect()
 }
 
@@ -109,24 +109,24 @@ fn roles(config: &Config, typed: &str) -> Vec<CompletionCandidate> {
 }
 
 /// What `read` finds in the node, if the node opens in time: its databases may not answer.
-async fn from_node<T: Default>(spec: NodeSpec<'_>, read: impl AsyncFnOnce(&OpenNode) -> T) -> T {
+async fn from_node<T: Default>(spec: StartOptions<'_>, read: impl AsyncFnOnce(&Application) -> T) -> T {
     let reading = async {
-        let node = spec.open().await.ok()?;
-        let found = read(&node).await;
-        Some((node, found))
+        let application = spec.open().await.ok()?;
+        let found = read(&application).await;
+        Some((application, found))
     };
-    let Ok(Some((node, found))) = timeout(NODE_TIMEOUT, reading).await else { return T::default() };
+    let Ok(Some((application, found))) = timeout(NODE_TIMEOUT, reading).await else { return T::default() };
     // What is left open ends with the process.
-    let _ = timeout(CLOSE_TIMEOUT, node.close()).await;
+    let _ = timeout(CLOSE_TIMEOUT, application.close()).await;
     found
 }
 
-async fn tools(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCandidate> {
+async fn tools(spec: StartOptions<'_>, config: &Config) -> Vec<CompletionCandidate> {
     let declared = config.tools.iter();
     let mut tools: Vec<_> = declared.map(|tool| describe(&tool.name, &tool.description)).collect();
-    let of_node: Vec<CompletionCandidate> = from_node(spec, async |node| {
-        let Ok(caller) = node.local_caller(None) else { return Vec::new() };
-        let snapshot = node.node().registry().snapshot();
+    let of_node: Vec<CompletionCandidate> = from_node(spec, async |application| {
+        let Ok(caller) = application.local_caller(None) else { return Vec::new() };
+        let snapshot = application.node().registry().snapshot();
         let offered = snapshot.tools(&caller);
         offered.map(|tool| describe(&tool.name, tool.description.as_deref().unwrap_or_default())).collect()
     })
@@ -136,18 +136,21 @@ async fn tools(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCandidate> 
 }
 
 /// `KEY=` of the tool, and the names of databases and tables after `database=` and `table=`.
-async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str) -> Vec<CompletionCandidate> {
+async fn tool_arguments(spec: StartOptions<'_>, options: &TypedOptions, typed: &str) -> Vec<CompletionCandidate> {
     match (typed.split_once('='), &options.tool) {
         (Some(("database", _)), _) => databases(&spec).into_iter().map(|value| value.add_prefix("database=")).collect(),
         (Some(("table", _)), _) => {
-            let tables = from_node(spec, async |node| table_names(&node.assembly.open_databases(), node).await).await;
+            let tables = from_node(spec, async |application| {
+                table_names(&application.applier.open_databases(), application).await
+            })
+            .await;
             tables.into_iter().map(|table| CompletionCandidate::new(format!("table={table}"))).collect()
         }
         (Some(_), _) | (None, None) => Vec::new(),
         (None, Some(tool)) => {
-            from_node(spec, async |node| {
-                let Ok(caller) = node.local_caller(None) else { return Vec::new() };
-                let snapshot = node.node().registry().snapshot();
+            from_node(spec, async |application| {
+                let Ok(caller) = application.local_caller(None) else { return Vec::new() };
+                let snapshot = application.node().registry().snapshot();
                 let Ok(tool) = snapshot.tool(tool, &caller) else { return Vec::new() };
                 let schema = tool.input_schema.json();
                 let properties = schema["properties"].as_object().into_iter().flatten();
@@ -160,19 +163,19 @@ async fn tool_arguments(spec: NodeSpec<'_>, options: &TypedOptions, typed: &str)
 }
 
 /// The tables of `databases`, with the name of the database before them if there are several.
-async fn table_names(databases: &[Arc<dyn Database>], node: &OpenNode) -> Vec<String> {
+async fn table_names(databases: &[Arc<dyn Database>], application: &Application) -> Vec<String> {
     let stored: Vec<_> = databases.iter().filter(|database| database.kind() != DatabaseKind::Federated).collect();
     let is_only = stored.len() == 1;
-    let tables = qualified_tables(stored.into_iter(), node).await.into_iter();
+    let tables = qualified_tables(stored.into_iter(), application).await.into_iter();
     tables.map(|(database, table)| if is_only { table } else { format!("{database}.{table}") }).collect()
 }
 
 /// The tables of `databases`, each with the name of its database. One that does not answer has none.
 async fn qualified_tables(
     databases: impl Iterator<Item = &Arc<dyn Database>>,
-    node: &OpenNode,
+    application: &Application,
 ) -> Vec<(String, String)> {
-    let Ok(caller) = node.local_caller(None) else { return Vec::new() };
+    let Ok(caller) = application.local_caller(None) else { return Vec::new() };
     let principal = &caller.principal;
     let listed = databases.map(|database| async move {
         let catalog = timeout(CATALOG_TIMEOUT, database.catalog(principal)).await;
@@ -183,7 +186,7 @@ async fn qualified_tables(
 }
 
 /// `DATABASE.TABLE` of the tables that take rows: the declared ones, and those of a folder that were created later.
-async fn ingest_tables(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCandidate> {
+async fn ingest_tables(spec: StartOptions<'_>, config: &Config) -> Vec<CompletionCandidate> {
     let entries = config.databases.iter();
     let folders = entries.clone().filter(|entry| entry.used_keys().folder.is_some());
     let folders: Vec<&str> = folders.map(|entry| entry.name.as_str()).collect();
@@ -191,9 +194,9 @@ async fn ingest_tables(spec: NodeSpec<'_>, config: &Config) -> Vec<CompletionCan
     let declared = names.flat_map(|(database, tables)| tables.into_iter().map(move |table| (database.clone(), table)));
     let mut tables: Vec<(String, String)> = declared.collect();
     if !folders.is_empty() {
-        let stored = from_node(spec, async |node| {
-            let open = node.assembly.open_databases();
-            qualified_tables(open.iter().filter(|database| folders.contains(&database.name())), node).await
+        let stored = from_node(spec, async |application| {
+            let open = application.applier.open_databases();
+            qualified_tables(open.iter().filter(|database| folders.contains(&database.name())), application).await
         });
         tables.extend(stored.await);
     }

@@ -12,9 +12,9 @@ use tidegate_runtime::{Call, RequestBody};
 use tokio_util::sync::CancellationToken;
 
 use super::TableName;
+use crate::application::{Application, StartOptions, WrittenDatabases};
 use crate::command_error::CommandError;
 use crate::commands::table_server::{RunningServer, ServerFlags};
-use crate::open_node::{NodeSpec, OpenNode, WrittenDatabases};
 use crate::options::GlobalOptions;
 use crate::shutdown::Shutdown;
 
@@ -26,7 +26,7 @@ pub(super) enum ImportDestination {
 
 /// A table of this process.
 pub(super) struct LocalTable {
-    node: OpenNode,
+    application: Application,
     caller: Caller,
     to: TableName,
     stop: CancellationToken,
@@ -57,10 +57,10 @@ impl ImportDestination {
             let uploader = Uploader::new(&target, options).map_err(|error| anyhow::anyhow!("{error}"))?;
             return Ok(Self::Server { uploader: Box::new(uploader), stop });
         }
-        let spec = NodeSpec::of_writer(options, WrittenDatabases::One(&to.database))?;
-        let node = spec.open().await?;
-        let caller = node.local_caller(None)?;
-        Ok(Self::Node(Box::new(LocalTable { node, caller, to: to.clone(), stop })))
+        let spec = StartOptions::of_writer(options, WrittenDatabases::One(&to.database))?;
+        let application = spec.open().await?;
+        let caller = application.local_caller(None)?;
+        Ok(Self::Node(Box::new(LocalTable { application, caller, to: to.clone(), stop })))
     }
 
     /// Stores the rows of `request`. `on_bytes` receives how many bytes of the part were read, `on_retry` why it is sent
@@ -81,7 +81,7 @@ impl ImportDestination {
 
     pub(super) async fn close(&self) {
         if let Self::Node(table) = self {
-            table.node.close().await;
+            table.application.close().await;
         }
     }
 }
@@ -111,7 +111,7 @@ impl LocalTable {
         call.cancellation = self.stop.clone();
         let coding = request.coding.map(str::to_owned);
         call.request_body = Some(RequestBody::new(request.media_type, coding, u64::MAX, stream));
-        let (answer, _) = self.node.node().registry().call(call)?.collect_body(usize::MAX).await?;
+        let (answer, _) = self.application.node().registry().call(call)?.collect_body(usize::MAX).await?;
         let receipt = serde_json::from_slice(&answer).ok().as_ref().and_then(UploadReceipt::from_json);
         let invalid = || CommandError::Query(Error::internal("the answer does not state how many rows are stored"));
         receipt.ok_or_else(|| SendError::Failed(invalid()))

@@ -15,7 +15,7 @@ use super::{
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::types::{PolicyConfig, SystemConfig};
-use crate::node_tables::may_query;
+use crate::server_tables::may_query;
 use crate::system_functions::SystemFunctions;
 
 /// Tables of the node that show a caller only what it may see anyway.
@@ -53,7 +53,7 @@ impl ConfiguredDatabase for SystemTablesConfig {
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
-        let tenants = &opening.node_tables.tenants;
+        let tenants = &opening.server_tables.tenants;
         let machine = MachineTable::all();
         // The others show what callers of this server do.
         let open: Vec<String> = machine.iter().map(|table| table.description().name.to_string()).collect();
@@ -62,7 +62,7 @@ impl ConfiguredDatabase for SystemTablesConfig {
         for (name, opened) in &opening.opened.by_name {
             tables.extend(opened.entry.kind.live_tables(&opened.database, &may_query(name, tenants)));
         }
-        tables.extend(opening.node_tables.all(servers(&opening.opened)));
+        tables.extend(opening.server_tables.all(servers(&opening.opened)));
         let tables = select_tables(tables, is_open, &self.system, &format!("{path}.system"))?;
         let policies = opening.row_policies(&self.policies, path)?;
         let opened = SystemDatabase::new(name, tables, self.system.sensitive.clone(), opening.engine())

@@ -42,7 +42,7 @@ pub(super) fn open(
     let shared = SharedOptions { entry, tls, signer, timeout, previous };
     let mut nodes = Vec::new();
     for (index, node) in entry.nodes.iter().enumerate() {
-        nodes.extend(shared.open_node(node, &problems.at(format_args!("nodes[{index}]"))));
+        nodes.extend(shared.application(node, &problems.at(format_args!("nodes[{index}]"))));
     }
     let nodes = problems.checked(nodes)?;
     let partial = match entry.partial {
@@ -66,7 +66,7 @@ struct SharedOptions<'a> {
 }
 
 impl SharedOptions<'_> {
-    fn open_node(&self, node: &NodeConfig, problems: &Problems) -> Option<NetworkNode> {
+    fn application(&self, node: &NodeConfig, problems: &Problems) -> Option<NetworkNode> {
         let before = problems.len();
         let replicas = node.replicas.iter().enumerate();
         let replicas = replicas.map(|(index, url)| (format!("replicas[{index}]"), url));

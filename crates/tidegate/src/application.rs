@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
-use crate::config::{self, ApplyReport, FileHashes, LoadedConfig, NodeAssembler, ingest_folders};
+use crate::config::{self, ApplyReport, ConfigApplier, FileHashes, LoadedConfig, ingest_folders};
 use crate::idle_memory;
 use crate::ingest::IngestFolders;
 use crate::metric_recorder;
@@ -23,8 +23,9 @@ use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, FORCED_DRAIN_TIMEOUT, Shutdown};
 use crate::source::{self, DatabaseSource, JOINED_DATABASE_NAME, sources_or_current_folder};
 
-pub(crate) struct OpenNode {
-    pub(crate) assembly: Arc<NodeAssembler>,
+/// What a command works with: a node, its configuration and its audit log.
+pub(crate) struct Application {
+    pub(crate) applier: Arc<ConfigApplier>,
     pub(crate) loaded_config: Arc<LoadedConfig>,
     file_hashes: FileHashes,
     pub(crate) has_file: bool,
@@ -34,8 +35,8 @@ pub(crate) struct OpenNode {
     audit: Option<Arc<AuditLog>>,
 }
 
-/// What a node is opened from: the configuration is read, and nothing is open yet.
-pub(crate) struct NodeSpec<'a> {
+/// What an [`Application`] is opened from: the configuration is read, and nothing is open yet.
+pub(crate) struct StartOptions<'a> {
     pub(crate) loaded_config: Arc<LoadedConfig>,
     file_hashes: FileHashes,
     has_file: bool,
@@ -55,7 +56,7 @@ pub(crate) enum WrittenDatabases<'a> {
     One(&'a str),
 }
 
-impl<'a> NodeSpec<'a> {
+impl<'a> StartOptions<'a> {
     /// Without a configuration, an empty list stands for the current folder, and `None` for no databases.
     pub(crate) fn read(
         sources: Option<&'a [DatabaseSource]>,
@@ -111,7 +112,7 @@ impl<'a> NodeSpec<'a> {
         ingest_folders(&self.loaded_config)
     }
 
-    pub(crate) async fn open(self) -> Result<OpenNode, CommandError> {
+    pub(crate) async fn open(self) -> Result<Application, CommandError> {
         let Self { loaded_config: loaded, file_hashes, has_file, sources, options, is_server, writing } = self;
         let limit_options = options.limits.clone();
         let engine_options = config::engine_options(&loaded, &limit_options).map_err(CommandError::Usage)?;
@@ -132,10 +133,10 @@ impl<'a> NodeSpec<'a> {
         let node = Arc::new(Node::builder().without_built_in_tools().results(store).auditor(auditor).build());
         let folders = IngestFolders::new(is_server || writing.is_some());
         let limits = (limit_options, is_server);
-        let assembly = Arc::new(NodeAssembler::new(node, engine, limits, command_line_databases, folders));
-        let apply_report = assembly.apply_config(&loaded).await?;
+        let applier = Arc::new(ConfigApplier::new(node, engine, limits, command_line_databases, folders));
+        let apply_report = applier.apply_config(&loaded).await?;
         if is_server {
-            persist_usage(&assembly.node, &loaded);
+            persist_usage(&applier.node, &loaded);
         }
         if let Some(writing) = writing {
             writing.require_open(&apply_report)?;
@@ -143,7 +144,7 @@ impl<'a> NodeSpec<'a> {
         for warning in &apply_report.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(OpenNode { assembly, loaded_config: loaded, file_hashes, has_file, apply_report, joined_databases, audit })
+        Ok(Application { applier, loaded_config: loaded, file_hashes, has_file, apply_report, joined_databases, audit })
     }
 }
 
@@ -159,21 +160,21 @@ impl WrittenDatabases<'_> {
     }
 }
 
-impl OpenNode {
+impl Application {
     pub(crate) async fn open(
         sources: Option<&[DatabaseSource]>,
         options: &GlobalOptions,
     ) -> Result<Self, CommandError> {
-        NodeSpec::read(sources, options)?.open().await
+        StartOptions::read(sources, options)?.open().await
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
-        &self.assembly.node
+        &self.applier.node
     }
 
     pub(crate) fn local_caller(&self, toolset: Option<&str>) -> Result<Caller, CommandError> {
         let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let caller = Caller::new(self.assembly.authenticator.local_principal(), origin);
+        let caller = Caller::new(self.applier.authenticator.local_principal(), origin);
         let toolset = toolset.map(|name| self.toolset(name, &caller)).transpose()?;
         Ok(caller.with_toolset(toolset))
     }
@@ -190,18 +191,18 @@ impl OpenNode {
         })
     }
 
-    /// Starts what runs beside the calls of a server until `ended` fires: the configuration file and the handlers in its
-    /// databases are reloaded when they change, and the memory of ended calls is returned to the system.
+    /// Starts what runs beside the calls of a server until `ended` fires: the configuration file and the handlers in
+    /// its databases are reloaded when they change, and the memory of ended calls is returned to the system.
     pub(crate) fn spawn_background_tasks(&self, ended: &CancellationToken) -> anyhow::Result<()> {
         idle_memory::spawn_release(self.node().registry().clone(), ended.clone());
-        let recording = self.assembly.metric_recording.clone();
-        metric_recorder::spawn_recording(self.assembly.node.clone(), recording, ended.clone());
-        let assembly = self.assembly.clone();
-        tokio::spawn(async move { assembly.mqtt.start().await });
+        let recording = self.applier.metric_recording.clone();
+        metric_recorder::spawn_recording(self.applier.node.clone(), recording, ended.clone());
+        let applier = self.applier.clone();
+        tokio::spawn(async move { applier.mqtt.start().await });
         if self.has_file {
             let file = self.loaded_config.path();
-            reload::spawn_reloader(self.assembly.clone(), file, self.file_hashes.clone(), ended.clone())?;
-            reload::spawn_handler_watcher(self.assembly.clone(), ended.clone());
+            reload::spawn_reloader(self.applier.clone(), file, self.file_hashes.clone(), ended.clone())?;
+            reload::spawn_handler_watcher(self.applier.clone(), ended.clone());
         }
         Ok(())
     }
@@ -230,12 +231,12 @@ impl OpenNode {
     }
 
     pub(crate) async fn close(&self) {
-        self.assembly.mqtt.close().await;
-        let databases = self.assembly.open_databases();
+        self.applier.mqtt.close().await;
+        let databases = self.applier.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
-        self.assembly.ingest_folders.close().await;
-        self.assembly.engine.shutdown(DRAIN_TIMEOUT).await;
-        self.assembly.metric_recording.flush();
+        self.applier.ingest_folders.close().await;
+        self.applier.engine.shutdown(DRAIN_TIMEOUT).await;
+        self.applier.metric_recording.flush();
         self.close_audit_log(DRAIN_TIMEOUT).await;
     }
 
@@ -261,7 +262,8 @@ fn open_audit_log(loaded: &LoadedConfig) -> Result<Option<Arc<AuditLog>>, Comman
     log.map_err(|error| CommandError::Usage(format!("audit.file: {error}")))
 }
 
-/// Opens the store for results. A configured folder must be usable; if the default folder is not, the node has no store.
+/// Opens the store for results. A configured folder must be usable; if the default folder is not, the node has no
+/// store.
 async fn open_result_store(loaded: &LoadedConfig) -> Result<Option<Arc<ResultStore>>, CommandError> {
     let entry = &loaded.config.results;
     if !entry.enabled {

@@ -14,7 +14,7 @@ use tidegate_system::{ReadOptions, ReadSummary, SystemColumn, SystemColumnType, 
 
 /// What the tables of the node read.
 #[derive(Clone)]
-pub(crate) struct NodeTables {
+pub(crate) struct ServerTables {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) store: Option<Arc<ResultStore>>,
@@ -77,7 +77,7 @@ fn count(name: &'static str, description: &'static str) -> SystemColumn {
     SystemColumn::new(name, SystemColumnType::Unsigned, description)
 }
 
-impl NodeTables {
+impl ServerTables {
     /// The tables. `databases` have connections.
     pub(crate) fn all(&self, databases: Vec<Arc<dyn Database>>) -> Vec<Arc<dyn LiveTable>> {
         vec![self.jobs(), self.sessions(), pools_table(databases, self.tenants.clone()), self.caches()]

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::ingest::{FolderUse, IngestFolders};
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::network_nodes::check_nodes;
-use crate::node::{Node, NodeState};
-use crate::node_tables::NodeTables;
+use crate::node::{Node, ServedState};
 use crate::options::LimitOptions;
+use crate::server_tables::ServerTables;
 use parking_lot::Mutex;
 use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
 use tidegate_core::{Authenticator as _, DatabaseTenants, Grants, Principal};
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use super::databases::{OpenDatabases, OpenedDatabase, build_tenancy};
 use super::declared_entries::add_declared_entries;
-use super::handlers::NodeEntries;
+use super::handlers::EntriesWithHandlers;
 use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
 use super::problem::ConfigProblem;
 use super::problems::Problems;
@@ -34,7 +34,7 @@ use super::{
     safeguards, telemetry_sources, tls,
 };
 
-pub(crate) struct NodeAssembler {
+pub(crate) struct ConfigApplier {
     pub(crate) node: Arc<Node>,
     pub(crate) engine: Engine,
     pub(crate) authenticator: Arc<ReloadableAuthenticator>,
@@ -59,7 +59,7 @@ struct AppliedConfig {
     generation: u64,
     /// A database whose entry does not change stays open.
     databases: OpenDatabases,
-    entries: Option<NodeEntries>,
+    entries: Option<EntriesWithHandlers>,
 }
 
 #[derive(Debug, Default)]
@@ -69,8 +69,8 @@ pub(crate) struct ApplyReport {
     pub(crate) refused_logins: Vec<ConfigProblem>,
     /// The databases of ingest folders for which this process takes no rows, though it would.
     pub(crate) read_only: Vec<ReadOnlyDatabase>,
-    /// What was recognised in log sources, the nodes of networks that answer, and databases that a role uses by declared
-    /// entries only, a line for each.
+    /// What was recognised in log sources, the nodes of networks that answer, and databases that a role uses by
+    /// declared entries only, a line for each.
     pub(crate) notes: Vec<String>,
     pub(crate) databases: usize,
     pub(crate) tools: usize,
@@ -97,7 +97,7 @@ impl ApplyReport {
     }
 }
 
-impl NodeAssembler {
+impl ConfigApplier {
     pub(crate) fn new(
         node: Arc<Node>,
         engine: Engine,
@@ -162,7 +162,7 @@ impl NodeAssembler {
         let generation = self.applied.lock().generation + 1;
         let PreparedConfig { declared, credential_authenticator, databases, recording, mqtt, mut report } =
             self.prepare_state(loaded, generation).await?;
-        let entries = NodeEntries::load_catalogs(declared, &databases, &mut report.warnings).await;
+        let entries = EntriesWithHandlers::load_catalogs(declared, &databases, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         self.ingest_folders.enter(databases.ingest_folders()).await;
         self.node.metrics().read_ingest(ingest_numbers::reader(&databases, self.mqtt.running()));
@@ -182,7 +182,7 @@ impl NodeAssembler {
     fn enter(
         &self,
         applied: AppliedConfig,
-        state: NodeState,
+        state: ServedState,
         credential_authenticator: CredentialAuthenticator,
         loaded: &LoadedConfig,
     ) {
@@ -201,7 +201,7 @@ impl NodeAssembler {
     }
 
     pub(crate) fn handler_changes(&self) -> Vec<(String, HandlerWatcher)> {
-        self.applied.lock().entries.as_ref().map(NodeEntries::handler_watchers).unwrap_or_default()
+        self.applied.lock().entries.as_ref().map(EntriesWithHandlers::handler_watchers).unwrap_or_default()
     }
 
     /// Replaces the handlers of the database `name`, unless a newer configuration than that of `generation` is applied.
@@ -246,7 +246,7 @@ impl NodeAssembler {
         problems: &Problems,
     ) -> (OpenDatabases, Vec<ReadOnlyDatabase>) {
         let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
-        let node_tables = NodeTables {
+        let server_tables = ServerTables {
             jobs: self.node.registry().jobs().clone(),
             sessions: self.node.registry().sessions().clone(),
             store: self.node.store().cloned(),
@@ -263,7 +263,7 @@ impl NodeAssembler {
             folders.iter().flat_map(|(name, tables)| tables.problems.iter().map(move |problem| (name, problem)));
         let of_folders = read_only.iter().map(|database| (&database.name, &database.reason)).chain(others);
         problems.warn(of_folders.map(|(name, reason)| format!("database {name}: {reason}")));
-        let open = OpenDatabases::open(loaded, previous, &reserved, &node_tables, folders, problems);
+        let open = OpenDatabases::open(loaded, previous, &reserved, &server_tables, folders, problems);
         (open, read_only)
     }
 
@@ -346,7 +346,7 @@ impl NodeAssembler {
 
 /// A configuration without problems, before it is applied.
 struct PreparedConfig {
-    declared: NodeState,
+    declared: ServedState,
     credential_authenticator: CredentialAuthenticator,
     databases: OpenDatabases,
     recording: Option<RunningRecorder>,
