@@ -11,7 +11,7 @@ mod network;
 mod system;
 
 pub use embedded::{
-    ColumnRange, ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, Inference, LogOptionProblem,
+    ColumnRange, ColumnType, EmbeddedDatabase, Engine, EngineOptions, FileLimits, Inference, LogOptionProblem,
     LogTableOptions, NumberFormat, RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
     TextEncoding, TextTableOptions, glob_folder, table_glob,
 };

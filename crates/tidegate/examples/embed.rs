@@ -8,14 +8,14 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
 use tidegate::Node;
-use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate::engines::{EmbeddedDatabase, Engine, EngineOptions};
 use tidegate::runtime::{Answer, Tool, handler_fn};
 use tidegate::transport::http::{HttpOptions, router};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let engine = Engine::start(EngineOptions::default())?;
-    let flights = FileDatabase::open("flights", vec!["data/demo".into()], &engine)?;
+    let flights = EmbeddedDatabase::open("flights", vec!["data/demo".into()], &engine)?;
     let greet = handler_fn(|call| async move {
         let name = call.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
         Ok(Answer::text(format!("Welcome aboard, {name}.")))

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, JournalTable, SystemDatabase, glob_folder};
+use tidegate_engines::{EmbeddedDatabase, Engine, FederatedDatabase, JournalTable, SystemDatabase, glob_folder};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -145,7 +145,7 @@ impl DatabaseSource {
                 Arc::new(SystemDatabase::of_journal(name, table, None, engine).map_err(failed)?)
             }
             SourceLocation::Path(path) => {
-                let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
+                let database = EmbeddedDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
                 for glob in database.unmatched_globs() {
                     tracing::warn!("database {}: no file matches {glob} yet", database.name());
                 }

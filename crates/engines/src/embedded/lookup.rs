@@ -25,8 +25,8 @@ use tidegate_query::{Plan, QueryRows, batch_bytes};
 use tidegate_runtime::Job;
 use tidegate_sql::{Lookup, LookupCondition, LookupOutput, Parameter, Statement};
 
+use super::embedded_database::is_settled;
 use super::engine::WorkerPool;
-use super::file_database::is_settled;
 use super::files::{FileTable, TableFile};
 use super::plan::{SessionFactory, SnapshotTables, to_core_error, with_cancellation};
 use super::query_cancellation::QueryCancellation;

@@ -1,8 +1,8 @@
 //! The embedded engine: DataFusion over files. The data files in a folder are tables.
 
 mod decode_budget;
+mod embedded_database;
 mod engine;
-mod file_database;
 mod files;
 mod lookup;
 mod memory;
@@ -13,8 +13,8 @@ mod row_select;
 mod scan;
 mod security_barrier;
 
+pub use embedded_database::EmbeddedDatabase;
 pub use engine::{Engine, EngineOptions};
-pub use file_database::FileDatabase;
 pub use files::{
     ColumnRange, ColumnType, FileLimits, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows,
     SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder, table_glob,

@@ -1,7 +1,7 @@
 //! Globs: only the matching files of a folder become tables.
 
 use insta::assert_snapshot;
-use tidegate_engines::{Engine, FileDatabase};
+use tidegate_engines::{EmbeddedDatabase, Engine};
 
 use crate::support::{Folder, TestNode, numbers, two_thread_options, write_parquet};
 
@@ -106,7 +106,7 @@ async fn a_file_called_like_a_glob_is_that_file() {
 async fn rejects_invalid_globs_and_lists_unmatched_ones() {
     let folder = Folder::with(&[("data/a.csv", A)]);
     let engine = Engine::start(two_thread_options()).unwrap();
-    let opened = |glob: &str| FileDatabase::open("db", vec![folder.join(glob)], &engine);
+    let opened = |glob: &str| EmbeddedDatabase::open("db", vec![folder.join(glob)], &engine);
     let refused = |glob: &str| {
         let error = opened(glob).err().unwrap().to_string();
         error.replace(&folder.path().display().to_string(), "")

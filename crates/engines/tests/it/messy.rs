@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tidegate_core::Principal;
-use tidegate_engines::{ColumnType, Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTableOptions};
+use tidegate_engines::{
+    ColumnType, EmbeddedDatabase, Engine, NumberFormat, RaggedRows, TextEncoding, TextTableOptions,
+};
 use tidegate_ingest_formats::CsvQuotes;
 use tidegate_query::Database as _;
 
@@ -26,7 +28,7 @@ pub(crate) fn open_with_options(paths: Vec<PathBuf>, tables: &[(&str, TextTableO
     let engine = Engine::start(two_thread_options()).unwrap();
     let tables: BTreeMap<String, TextTableOptions> =
         tables.iter().map(|(name, table)| ((*name).to_owned(), table.clone())).collect();
-    let database = FileDatabase::open_with("db", paths, &engine, no_delay_limits(), tables).unwrap();
+    let database = EmbeddedDatabase::open_with("db", paths, &engine, no_delay_limits(), tables).unwrap();
     TestNode { engine, database: Arc::new(database) }
 }
 

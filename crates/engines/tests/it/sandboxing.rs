@@ -105,7 +105,7 @@ async fn statements_that_do_more_than_read_are_refused() {
 
 #[tokio::test]
 async fn databases_of_one_engine_do_not_see_each_others_files() {
-    use tidegate_engines::{Engine, FileDatabase};
+    use tidegate_engines::{EmbeddedDatabase, Engine};
     use tidegate_query::Database;
     let first = Folder::with(&[("same.csv", "id\n1\n"), ("only.csv", "id\n1\n")]);
     let second = Folder::with(&[("same.csv", "id\n2\n")]);
@@ -114,7 +114,8 @@ async fn databases_of_one_engine_do_not_see_each_others_files() {
     let engine = Engine::start(two_thread_options()).unwrap();
     let open = |name: &str, folder: &Folder| {
         let limits = crate::support::no_delay_limits();
-        let database = FileDatabase::open_with(name, vec![folder.path()], &engine, limits, BTreeMap::new()).unwrap();
+        let database =
+            EmbeddedDatabase::open_with(name, vec![folder.path()], &engine, limits, BTreeMap::new()).unwrap();
         TestNode { engine: engine.clone(), database: std::sync::Arc::new(database) }
     };
     let (a, b) = (open("a", &first), open("b", &second));
@@ -141,10 +142,10 @@ async fn functions_tell_nothing_of_this_machine() {
 
 #[test]
 fn a_database_needs_paths_that_exist() {
-    use tidegate_engines::{Engine, FileDatabase};
+    use tidegate_engines::{EmbeddedDatabase, Engine};
     let engine = Engine::start(two_thread_options()).unwrap();
     let folder = Folder::new();
-    let refusal = |paths| FileDatabase::open("x", paths, &engine).err().unwrap().to_string();
+    let refusal = |paths| EmbeddedDatabase::open("x", paths, &engine).err().unwrap().to_string();
     assert!(refusal(vec![folder.join("none")]).ends_with("none: no such file or folder"));
     assert_eq!(refusal(Vec::new()), "the database \"x\" has no path");
 }

@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use tidegate_core::Principal;
 use tidegate_engines::{
-    ColumnRange, Engine, FileDatabase, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
+    ColumnRange, EmbeddedDatabase, Engine, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
 };
 use tidegate_query::{Database, DatabaseKind, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy, RowTransform};
 
@@ -83,7 +83,7 @@ fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str
 impl Fixture {
     fn new() -> Self {
         let (engine, source) = (Engine::start(two_thread_options()).unwrap(), Arc::new(TestSource::default()));
-        let database = FileDatabase::of_source("db", DatabaseKind::Ingest, source.clone(), &engine).unwrap();
+        let database = EmbeddedDatabase::of_source("db", DatabaseKind::Ingest, source.clone(), &engine).unwrap();
         let node = TestNode { engine, database: Arc::new(database) };
         Self { folder: Folder::new(), source, node }
     }
@@ -216,7 +216,7 @@ async fn row_policies_apply_to_recent_rows() {
     let policy =
         RowPolicy { table: "readings".to_owned(), rows, columns: Default::default(), except_roles: Default::default() };
     let database =
-        FileDatabase::of_source("db", DatabaseKind::Ingest, fixture.source.clone(), &fixture.node.engine).unwrap();
+        EmbeddedDatabase::of_source("db", DatabaseKind::Ingest, fixture.source.clone(), &fixture.node.engine).unwrap();
     let policies = RowPolicies::new(vec![policy], HashKey::from_secret(b"a secret of tests"));
     let node =
         TestNode { engine: fixture.node.engine.clone(), database: Arc::new(database.with_row_policies(policies)) };

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
 use tidegate_core::{CallOrigin, CallTarget, Caller, Error, LogLevel, Principal, TransportKind};
-use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
+use tidegate_engines::{EmbeddedDatabase, Engine, EngineOptions, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
 use tidegate_runtime::{
     Answer, Call, Job, Registry, Reply, ReplyNotification, ReplyPart, Snapshot, SnapshotBuilder, Tool,
@@ -130,7 +130,7 @@ pub(crate) async fn wait_until_all_settled(folder: &Path) {
 /// A database and the engine that it runs on.
 pub(crate) struct TestNode {
     pub(crate) engine: Engine,
-    pub(crate) database: Arc<FileDatabase>,
+    pub(crate) database: Arc<EmbeddedDatabase>,
 }
 
 impl TestNode {
@@ -140,7 +140,7 @@ impl TestNode {
 
     pub(crate) fn open_with(paths: Vec<PathBuf>, options: EngineOptions, limits: FileLimits) -> Self {
         let engine = Engine::start(options).unwrap();
-        let database = Arc::new(FileDatabase::open_with("db", paths, &engine, limits, BTreeMap::new()).unwrap());
+        let database = Arc::new(EmbeddedDatabase::open_with("db", paths, &engine, limits, BTreeMap::new()).unwrap());
         Self { engine, database }
     }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use tidegate_core::{DatabaseTenants, PrincipalRule};
-use tidegate_engines::{Engine, FileDatabase, LiveTable};
+use tidegate_engines::{EmbeddedDatabase, Engine, LiveTable};
 use tidegate_postgres_handlers::DatabaseHandlers;
 use tidegate_query::{CountedTarget, Database, IngestTarget, RowPolicies};
 use tidegate_tools::TableFunctions;
@@ -65,7 +65,7 @@ pub(super) struct OpenedDatabase {
 #[derive(Clone, Default)]
 pub(super) struct KindParts {
     /// Files with globs and options of tables.
-    files: Option<Arc<FileDatabase>>,
+    files: Option<Arc<EmbeddedDatabase>>,
     handlers: Option<Arc<DatabaseHandlers>>,
     /// The tables that are offered as functions.
     functions: Option<Arc<dyn TableFunctions>>,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use tidegate::Node;
 use tidegate::core::{CallOrigin, CallTarget, Caller, Content, Principal, TransportKind};
-use tidegate::engines::{Engine, EngineOptions, FederatedDatabase, FileDatabase};
+use tidegate::engines::{EmbeddedDatabase, Engine, EngineOptions, FederatedDatabase};
 use tidegate::query::Database;
 use tidegate::runtime::{Call, ReplyPart};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
@@ -45,7 +45,7 @@ fn federated_fixture() -> FederatedFixture {
     rusqlite::Connection::open(&crm).unwrap().execute_batch(CUSTOMERS).unwrap();
     let options = EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) };
     let engine = Engine::start(options).unwrap();
-    let files: Arc<dyn Database> = Arc::new(FileDatabase::open("sales", vec![files], &engine).unwrap());
+    let files: Arc<dyn Database> = Arc::new(EmbeddedDatabase::open("sales", vec![files], &engine).unwrap());
     let crm: Arc<dyn Database> = Arc::new(SqliteDatabase::open("crm", vec![crm], SqliteOptions::default()).unwrap());
     let all = FederatedDatabase::new("all", [files.clone(), crm.clone()], &engine).unwrap();
     let node = Node::builder().database(files).database(crm).database(Arc::new(all)).build();

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate::engines::FileDatabase;
+use tidegate::engines::EmbeddedDatabase;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Database, DatabaseKind, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables,
@@ -17,13 +17,13 @@ use tidegate_runtime::Job;
 use tidegate_sql::{SqlDialect, Statement};
 
 pub(crate) struct FileNode {
-    database: FileDatabase,
+    database: EmbeddedDatabase,
     is_away: AtomicBool,
     statements: Mutex<Vec<String>>,
 }
 
 impl FileNode {
-    pub(crate) fn new(database: FileDatabase) -> Self {
+    pub(crate) fn new(database: EmbeddedDatabase) -> Self {
         Self { database, is_away: AtomicBool::default(), statements: Mutex::default() }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tidegate::Node;
 use tidegate::core::{AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Grants, Principal, TransportKind};
-use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate::engines::{EmbeddedDatabase, Engine, EngineOptions};
 use tidegate::query::{Databases, HashKey, RowCondition, RowPolicies, RowPolicy};
 use tidegate::runtime::{Answer, Call, ReplyPart, Tool, handler_fn};
 
@@ -59,7 +59,7 @@ async fn state_computes_row_policy_fingerprints() {
         columns: BTreeMap::new(),
         except_roles: BTreeSet::new(),
     };
-    let database = FileDatabase::open("shop", vec![folder.path().to_owned()], &engine).unwrap();
+    let database = EmbeddedDatabase::open("shop", vec![folder.path().to_owned()], &engine).unwrap();
     let database =
         Arc::new(database.with_row_policies(RowPolicies::new(vec![policy], HashKey::from_secret(b"a secret"))));
     let of_region = |region: u64| {

@@ -20,7 +20,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::core::Format;
-use tidegate::engines::{Engine, EngineOptions, FileDatabase, FileLimits};
+use tidegate::engines::{EmbeddedDatabase, Engine, EngineOptions, FileLimits};
 use tidegate::query::RowEncoder;
 
 use self::node::LogNode;
@@ -62,9 +62,9 @@ impl LogTable for ParquetTable {
 }
 
 /// The files in `folder`. A changed file is seen at once, however soon after the last look at the folder.
-fn open(name: &str, folder: &Path, engine: &Engine) -> FileDatabase {
+fn open(name: &str, folder: &Path, engine: &Engine) -> EmbeddedDatabase {
     let limits = FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() };
-    FileDatabase::open_with(name, vec![folder.to_owned()], engine, limits, BTreeMap::new()).unwrap()
+    EmbeddedDatabase::open_with(name, vec![folder.to_owned()], engine, limits, BTreeMap::new()).unwrap()
 }
 
 /// Writes the rows as a Parquet file, which replaces an earlier one. An export writes the same file.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use tidegate::engines::{Engine, EngineOptions, FileDatabase, FileLimits, LogTableOptions, TextTableOptions};
+use tidegate::engines::{EmbeddedDatabase, Engine, EngineOptions, FileLimits, LogTableOptions, TextTableOptions};
 use tidegate_query::Database;
 use tidegate_tools::LogSource;
 
@@ -51,7 +51,7 @@ fn database(name: &str, folder: &Path) -> Arc<dyn Database> {
     let options = TextTableOptions { log, ..TextTableOptions::default() };
     let limits = FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() };
     let tables = BTreeMap::from([("events".to_owned(), options)]);
-    Arc::new(FileDatabase::open_with(name, vec![folder.to_owned()], &engine, limits, tables).unwrap())
+    Arc::new(EmbeddedDatabase::open_with(name, vec![folder.to_owned()], &engine, limits, tables).unwrap())
 }
 
 impl RotatedLog {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use regex::Regex;
-use tidegate_engines::{FederatedDatabase, FileDatabase, FileLimits};
+use tidegate_engines::{EmbeddedDatabase, FederatedDatabase, FileLimits};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
@@ -33,9 +33,14 @@ fn federated(sql: &str, table: &Regex) -> Option<String> {
 
 async fn open(sides: &ComparedEngines, tables: &Tables) -> Arc<FederatedDatabase> {
     let engine = &sides.node.engine;
-    let files =
-        FileDatabase::open_with("files", vec![tables.folder.clone()], engine, FileLimits::default(), BTreeMap::new())
-            .unwrap();
+    let files = EmbeddedDatabase::open_with(
+        "files",
+        vec![tables.folder.clone()],
+        engine,
+        FileLimits::default(),
+        BTreeMap::new(),
+    )
+    .unwrap();
     let target = ConnectTarget::parse(&reader_of(&tables.database), &ConnectEnvironment::from_process()).unwrap();
     let postgres = PostgresDatabase::open("pg", target, PostgresOptions::default()).unwrap();
     let members: [Arc<dyn Database>; 2] = [Arc::new(files), Arc::new(postgres)];

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use tidegate_engines::{Engine, FileDatabase, LogTableOptions, TextTableOptions};
+use tidegate_engines::{EmbeddedDatabase, Engine, LogTableOptions, TextTableOptions};
 
 use crate::support::{Folder, TestNode, no_delay_limits, two_thread_options};
 
@@ -40,6 +40,6 @@ fn open_with_options(folder: &Folder, tables: &[(&str, LogTableOptions)]) -> Tes
     let text_options = |log: &LogTableOptions| TextTableOptions { log: log.clone(), ..TextTableOptions::default() };
     let tables: BTreeMap<String, TextTableOptions> =
         tables.iter().map(|(name, log)| ((*name).to_owned(), text_options(log))).collect();
-    let database = FileDatabase::open_with("db", vec![folder.path()], &engine, no_delay_limits(), tables).unwrap();
+    let database = EmbeddedDatabase::open_with("db", vec![folder.path()], &engine, no_delay_limits(), tables).unwrap();
     TestNode { engine, database: Arc::new(database) }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase};
+use tidegate_engines::{EmbeddedDatabase, Engine, FederatedDatabase};
 use tidegate_query::{Database, Freshness, Mask, RowPolicies};
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -72,7 +72,7 @@ async fn federated_catalog_shows_only_member_visible_columns() {
     let folder = folder();
     let engine = Engine::start(two_thread_options()).unwrap();
     let member =
-        FileDatabase::open_with("files", vec![folder.path()], &engine, no_delay_limits(), BTreeMap::new()).unwrap();
+        EmbeddedDatabase::open_with("files", vec![folder.path()], &engine, no_delay_limits(), BTreeMap::new()).unwrap();
     let member = member.with_row_policies(RowPolicies::new(policies(), key()));
     let all = FederatedDatabase::new("all", [Arc::new(member) as Arc<dyn Database>], &engine).unwrap();
     let sql =

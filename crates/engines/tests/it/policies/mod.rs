@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{AuthMethod, Error, Grants, Principal};
-use tidegate_engines::{Engine, FileDatabase};
+use tidegate_engines::{EmbeddedDatabase, Engine};
 use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 use tidegate_sql::{SqlDialect, Statement};
 
@@ -39,7 +39,7 @@ fn test_principal(claims: &Value) -> Principal {
 
 /// A database under policies, and its principal.
 struct RestrictedDatabase {
-    database: FileDatabase,
+    database: EmbeddedDatabase,
     principal: Principal,
 }
 
@@ -55,7 +55,8 @@ struct Outcome {
 impl RestrictedDatabase {
     fn open(folder: &Path, engine: &Engine, policies: Vec<RowPolicy>, principal: Principal) -> Self {
         let database =
-            FileDatabase::open_with("db", vec![folder.to_owned()], engine, no_delay_limits(), BTreeMap::new()).unwrap();
+            EmbeddedDatabase::open_with("db", vec![folder.to_owned()], engine, no_delay_limits(), BTreeMap::new())
+                .unwrap();
         Self { database: database.with_row_policies(RowPolicies::new(policies, key())), principal }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_engines::{
-    ColumnType, FileDatabase, FileLimits, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows,
+    ColumnType, EmbeddedDatabase, FileLimits, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows,
     TextEncoding, TextTableOptions,
 };
 use tidegate_ingest_formats::CsvQuotes;
@@ -40,7 +40,7 @@ impl ConfiguredDatabase for FilesConfig {
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
         let tables = build_text_tables(&self.tables, path)?;
         let (files, engine) = (opening.resolve(&self.files), opening.engine());
-        let opened = FileDatabase::open_with(name, files, engine, FileLimits::default(), tables);
+        let opened = EmbeddedDatabase::open_with(name, files, engine, FileLimits::default(), tables);
         let policies = opening.row_policies(&self.policies, path)?;
         let opened = opened.map_err(|error| key_problem(path, "files", error))?;
         let files = Arc::new(opened.with_row_policies(policies));
@@ -49,7 +49,7 @@ impl ConfiguredDatabase for FilesConfig {
 }
 
 /// Globs without files, and options of tables that do not fit.
-pub(super) async fn warnings(files: &FileDatabase) -> Vec<String> {
+pub(super) async fn warnings(files: &EmbeddedDatabase) -> Vec<String> {
     let unmatched = files.unmatched_globs().into_iter();
     let mut warnings: Vec<String> = unmatched.map(|glob| format!("no file matches {glob} yet")).collect();
     // An unreadable folder is reported by the database itself.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_core::{Error, Principal};
-use tidegate_engines::{FileDatabase, TableSource};
+use tidegate_engines::{EmbeddedDatabase, TableSource};
 use tidegate_ingest::IngestFolder;
 use tidegate_query::{
     Database, DatabaseKind, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX, WriteRequest,
@@ -88,7 +88,7 @@ impl ConfiguredDatabase for FolderConfig {
         // Without tables, opening the folder was a problem that is reported.
         let OpenedTables { source, folder_use, .. } = opening.folders.remove(name).ok_or_else(Vec::new)?;
         let policies = opening.row_policies(&self.policies, path)?;
-        let opened = FileDatabase::of_source(name, DatabaseKind::Ingest, source.clone(), opening.engine());
+        let opened = EmbeddedDatabase::of_source(name, DatabaseKind::Ingest, source.clone(), opening.engine());
         let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
         let files = Arc::new(opened.with_row_policies(policies));
         let folder = IngestDatabase { files: files.clone(), source, folder_use };
@@ -98,7 +98,7 @@ impl ConfiguredDatabase for FolderConfig {
 
 /// An open folder, with the database that reads it.
 pub(super) struct IngestDatabase {
-    files: Arc<FileDatabase>,
+    files: Arc<EmbeddedDatabase>,
     source: Arc<dyn TableSource>,
     pub(super) folder_use: FolderUse,
 }

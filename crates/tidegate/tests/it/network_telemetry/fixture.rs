@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::engines::{
-    Engine, EngineOptions, FileDatabase, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers,
+    EmbeddedDatabase, Engine, EngineOptions, NetworkDatabase, NetworkNode, NetworkOptions, PartialAnswers,
 };
 use tidegate_core::{AllowedNames, CallOrigin, CallTarget, Caller, Content, Error, Principal, TransportKind};
 use tidegate_query::{Database, Databases, Executor};
@@ -125,12 +125,12 @@ fn open<'a>(
     name: &str,
     tables: impl Iterator<Item = (&'a str, &'a RecordBatch)>,
     engine: &Engine,
-) -> (FileDatabase, TempDir) {
+) -> (EmbeddedDatabase, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     for (table, rows) in tables {
         write(folder.path(), table, rows);
     }
-    (FileDatabase::open(name, vec![folder.path().to_owned()], engine).unwrap(), folder)
+    (EmbeddedDatabase::open(name, vec![folder.path().to_owned()], engine).unwrap(), folder)
 }
 
 fn registry(databases: [Arc<dyn Database>; 3]) -> Arc<Registry> {

@@ -32,7 +32,7 @@ use super::security_barrier::{PrincipalPolicies, check_policies};
 ///
 /// Each call uses the current files, without a restart: it compares the metadata of the files that it needs with that
 /// of the last scan, scans the folders again if something has changed, and reads only files that changed.
-pub struct FileDatabase {
+pub struct EmbeddedDatabase {
     name: Arc<str>,
     engine: Engine,
     kind: DatabaseKind,
@@ -42,7 +42,7 @@ pub struct FileDatabase {
     small_tables: SmallTables,
 }
 
-impl FileDatabase {
+impl EmbeddedDatabase {
     /// Opens a database called `name` with the files at `paths`: folders, single files, or globs (`data/2024-*.csv`).
     ///
     /// Checks only that the paths exist (for a glob, its folder). Files are read later.
@@ -53,10 +53,10 @@ impl FileDatabase {
         Self::open_with(name, paths, engine, FileLimits::default(), BTreeMap::new())
     }
 
-    /// As [`FileDatabase::open`], with the given limits, and options for CSV tables and sheets by the table's name.
+    /// As [`EmbeddedDatabase::open`], with the given limits, and options for CSV tables and sheets by the table's name.
     ///
     /// # Errors
-    /// As [`FileDatabase::open`].
+    /// As [`EmbeddedDatabase::open`].
     pub fn open_with(
         name: impl Into<String>,
         paths: Vec<PathBuf>,
@@ -168,8 +168,8 @@ impl FileDatabase {
         self.sessions.functions()
     }
 
-    /// The tables with options that have no file now, with a similar name if there is one, those with declared columns that
-    /// have no effect, and those with a declared log format that does not read their entries. Scans all folders.
+    /// The tables with options that have no file now, with a similar name if there is one, those with declared columns
+    /// that have no effect, and those with a declared log format that does not read their entries. Scans all folders.
     ///
     /// # Errors
     /// `Unavailable` if no folder can be read.
@@ -205,7 +205,7 @@ fn parse_path(path: &Path) -> Result<FilesPath, Error> {
 }
 
 #[async_trait]
-impl Database for FileDatabase {
+impl Database for EmbeddedDatabase {
     fn name(&self) -> &str {
         &self.name
     }
