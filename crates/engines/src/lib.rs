@@ -12,7 +12,7 @@ mod system;
 
 pub use embedded::{
     ColumnRange, ColumnType, EmbeddedDatabase, Engine, EngineOptions, FileLimits, Inference, LogOptionProblem,
-    LogTableOptions, NumberFormat, RaggedRows, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
+    LogTableOptions, NumberFormat, RaggedRows, RecordedFile, RecordedTable, RecordedTables, RowSelect, TableRecorder,
     TextEncoding, TextTableOptions, glob_folder, table_glob,
 };
 pub use federated::FederatedDatabase;

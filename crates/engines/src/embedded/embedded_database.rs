@@ -21,7 +21,7 @@ use tidegate_sql::{SqlDialect, Statement};
 use super::engine::Engine;
 use super::files::{
     FileLimits, FileSnapshots, FileTable, FileTablesSnapshot, FileVersion, FilesPath, Glob, TableDeclarations,
-    TableFile, TableSource, TextTableOptions,
+    TableFile, TableRecorder, TextTableOptions,
 };
 use super::lookup::{SmallTables, plan_lookup};
 use super::plan::{EngineFunction, SessionFactory, SnapshotTables, SystemCatalogs, describe_statement, plan_statement};
@@ -89,7 +89,7 @@ impl EmbeddedDatabase {
     pub fn of_source(
         name: impl Into<String>,
         kind: DatabaseKind,
-        source: Arc<dyn TableSource>,
+        source: Arc<dyn TableRecorder>,
         engine: &Engine,
     ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();

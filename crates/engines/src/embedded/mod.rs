@@ -17,7 +17,8 @@ pub use embedded_database::EmbeddedDatabase;
 pub use engine::{Engine, EngineOptions};
 pub use files::{
     ColumnRange, ColumnType, FileLimits, Inference, LogOptionProblem, LogTableOptions, NumberFormat, RaggedRows,
-    SourceFile, SourceTable, SourceTables, TableSource, TextEncoding, TextTableOptions, glob_folder, table_glob,
+    RecordedFile, RecordedTable, RecordedTables, TableRecorder, TextEncoding, TextTableOptions, glob_folder,
+    table_glob,
 };
 pub use plan::{EngineFunction, FunctionKind};
 pub use row_select::RowSelect;

@@ -10,17 +10,17 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use tidegate_core::Principal;
 use tidegate_engines::{
-    ColumnRange, EmbeddedDatabase, Engine, RowSelect, SourceFile, SourceTable, SourceTables, TableSource,
+    ColumnRange, EmbeddedDatabase, Engine, RecordedFile, RecordedTable, RecordedTables, RowSelect, TableRecorder,
 };
 use tidegate_query::{Database, DatabaseKind, Freshness, HashKey, RowCondition, RowPolicies, RowPolicy, RowTransform};
 
 use crate::support::{Folder, TestNode, lines, run_plan, two_thread_options};
 
 #[derive(Debug, Default)]
-struct TestSource(Mutex<Arc<SourceTables>>);
+struct TestSource(Mutex<Arc<RecordedTables>>);
 
-impl TableSource for TestSource {
-    fn tables(&self) -> Arc<SourceTables> {
+impl TableRecorder for TestSource {
+    fn tables(&self) -> Arc<RecordedTables> {
         self.0.lock().unwrap().clone()
     }
 }
@@ -53,7 +53,7 @@ fn recent(first: i64, rows: i64, day: &str) -> RecordBatch {
 }
 
 /// Writes the rows without their day. Times are integers, as in formats that have no nanoseconds.
-fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str>) -> SourceFile {
+fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str>) -> RecordedFile {
     let numbers = || first..first + rows;
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("time", Arc::new(Int64Array::from_iter_values(numbers()))),
@@ -64,7 +64,7 @@ fn write_file(folder: &Path, name: &str, first: i64, rows: i64, day: Option<&str
     let mut writer = ArrowWriter::try_new(File::create(folder.join(name)).unwrap(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    SourceFile {
+    RecordedFile {
         name: name.to_owned(),
         bytes: std::fs::metadata(folder.join(name)).unwrap().len(),
         rows: rows as u64,
@@ -88,8 +88,8 @@ impl Fixture {
         Self { folder: Folder::new(), source, node }
     }
 
-    fn table(&self, files: Vec<SourceFile>, recent: Vec<RecordBatch>) -> SourceTable {
-        SourceTable {
+    fn table(&self, files: Vec<RecordedFile>, recent: Vec<RecordBatch>) -> RecordedTable {
+        RecordedTable {
             folder: self.folder.path(),
             schema: schema(),
             partition_columns: vec!["day".to_owned()],
@@ -101,9 +101,9 @@ impl Fixture {
         }
     }
 
-    fn publish(&self, table: SourceTable) {
+    fn publish(&self, table: RecordedTable) {
         let tables = [("readings".to_owned(), table)].into();
-        *self.source.0.lock().unwrap() = Arc::new(SourceTables { tables, ..SourceTables::default() });
+        *self.source.0.lock().unwrap() = Arc::new(RecordedTables { tables, ..RecordedTables::default() });
     }
 
     /// Two files of different days with 100 rows each, and 50 recent rows.
@@ -199,7 +199,7 @@ async fn files_are_leased_while_a_statement_reads_them() {
     let lease: Arc<dyn std::any::Any + Send + Sync> = Arc::new(());
     let observed = Arc::downgrade(&lease);
     let files = vec![write_file(&fixture.folder.path(), "a.parquet", 0, 100, Some("monday"))];
-    fixture.publish(SourceTable { lease, ..fixture.table(files, Vec::new()) });
+    fixture.publish(RecordedTable { lease, ..fixture.table(files, Vec::new()) });
     let plan = fixture.node.plan("SELECT sum(value) FROM readings").await.unwrap();
     fixture.publish(fixture.table(Vec::new(), Vec::new()));
     assert_eq!(fixture.rows("SELECT count(*) FROM readings").await, "0");
@@ -270,7 +270,7 @@ async fn an_unreadable_table_has_its_reason_and_others_are_read() {
     let tables = [("readings".to_owned(), fixture.table(Vec::new(), vec![recent(0, 5, "monday")]))].into();
     let unreadable = [("events".to_owned(), "rows are lost".to_owned())].into();
     let notes = vec!["keys are lost".to_owned()];
-    *fixture.source.0.lock().unwrap() = Arc::new(SourceTables { tables, unreadable, notes });
+    *fixture.source.0.lock().unwrap() = Arc::new(RecordedTables { tables, unreadable, notes });
     assert_eq!(fixture.node.tables().await, "events: unreadable, rows are lost\nreadings: 5 rows");
     assert_eq!(fixture.node.catalog().await.notes, ["keys are lost"]);
     assert_eq!(fixture.rows("SELECT count(*) FROM readings").await, "5");

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tidegate_core::{Error, ErrorKind, private_file};
-use tidegate_engines::TableSource;
+use tidegate_engines::TableRecorder;
 use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
 use tokio::sync::Mutex;
 
-use super::table_source::{ClosedTables, StoredTables, WrittenTables};
+use super::table_recorder::{ClosedTables, StoredTables, WrittenTables};
 
 /// When a caller may try again: the other process must end first.
 const LOCKED_RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub(crate) struct IngestFolders {
 
 /// The tables of an ingest folder.
 pub(crate) struct OpenedTables {
-    pub(crate) source: Arc<dyn TableSource>,
+    pub(crate) source: Arc<dyn TableRecorder>,
     pub(crate) folder_use: FolderUse,
     /// Why this process takes no rows for them, for the administrator.
     pub(crate) warning: Option<String>,

@@ -1,6 +1,6 @@
 //! Tables that take rows, as the databases of a node.
 
 mod folders;
-mod table_source;
+mod table_recorder;
 
 pub(crate) use folders::{DeclaredTables, FolderUse, IngestFolders, OpenedTables};

@@ -30,7 +30,7 @@ pub use column_type::ColumnType;
 pub use csv_records::RaggedRows;
 pub use file_kind::table_glob;
 pub use number_format::NumberFormat;
-pub use recorded_tables::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
+pub use recorded_tables::{ColumnRange, RecordedFile, RecordedTable, RecordedTables, TableRecorder};
 pub use table_options::{Inference, LogOptionProblem, LogTableOptions, TextTableOptions};
 pub use text_reader::TextEncoding;
 pub use walk::{FileLimits, glob_folder};

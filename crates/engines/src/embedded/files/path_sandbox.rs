@@ -179,7 +179,7 @@ pub(crate) struct PinnedFile {
 pub(crate) struct FilesObjectStore {
     pub(crate) sandbox: PathSandbox,
     pub(crate) files: Arc<HashMap<Location, PinnedFile>>,
-    /// Keep the files of a [`TableSource`](super::TableSource) while a statement may read them.
+    /// Keep the files of a [`TableRecorder`](super::TableRecorder) while a statement may read them.
     #[expect(dead_code, reason = "they are kept, not used")]
     pub(crate) leases: Arc<[Arc<dyn Any + Send + Sync>]>,
 }

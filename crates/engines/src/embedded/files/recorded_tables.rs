@@ -31,16 +31,16 @@ use super::table::{FileTable, RecentRows, TableFile, average, file_statistics, o
 use super::walk::DataFile;
 
 /// Tables whose rows a writer of this process adds.
-pub trait TableSource: Debug + Send + Sync + 'static {
+pub trait TableRecorder: Debug + Send + Sync + 'static {
     /// All tables at one moment. It is called for each statement: as long as nothing changes, it returns the same `Arc`.
-    fn tables(&self) -> Arc<SourceTables>;
+    fn tables(&self) -> Arc<RecordedTables>;
 }
 
 /// The tables of a source at one moment.
 #[derive(Debug, Default)]
-pub struct SourceTables {
+pub struct RecordedTables {
     /// By name.
-    pub tables: BTreeMap<String, SourceTable>,
+    pub tables: BTreeMap<String, RecordedTable>,
     /// The tables that cannot be read, by name, and why.
     pub unreadable: BTreeMap<String, String>,
     /// Notes for the administrator, as the catalog has them.
@@ -49,15 +49,16 @@ pub struct SourceTables {
 
 /// A table of a source: the rows of its files, and recent ones.
 #[derive(Debug, Clone)]
-pub struct SourceTable {
+pub struct RecordedTable {
     /// Where its files are: an absolute path.
     pub folder: PathBuf,
     /// All columns. Types that the files do not have are converted when they are read.
     pub schema: SchemaRef,
-    /// The names of columns whose values are not in the files, but in [`SourceFile::partition_values`], in their order.
+    /// The names of columns whose values are not in the files, but in [`RecordedFile::partition_values`], in their
+    /// order.
     pub partition_columns: Vec<String>,
     /// The same `Arc` as before, if the files are the same.
-    pub files: Arc<Vec<SourceFile>>,
+    pub files: Arc<Vec<RecordedFile>>,
     /// Changes with the rows and the columns.
     pub version: u64,
     /// Rows that are in no file, with all columns of the schema in its order.
@@ -70,7 +71,7 @@ pub struct SourceTable {
 
 /// A Parquet file of a table. It never changes.
 #[derive(Debug, Clone)]
-pub struct SourceFile {
+pub struct RecordedFile {
     /// The path below the folder of the table, with `/`. No other file ever has it.
     pub name: String,
     /// Its size in bytes.
@@ -102,20 +103,20 @@ pub struct ColumnRange {
 
 /// Turns the tables of a source into snapshots, and keeps what does not change from one to the next.
 #[derive(Debug)]
-pub(crate) struct SourceSnapshots {
-    source: Arc<dyn TableSource>,
+pub(crate) struct RecordedSnapshots {
+    source: Arc<dyn TableRecorder>,
     batch_rows: usize,
     last: Mutex<Option<LastSnapshot>>,
 }
 
 #[derive(Debug)]
 struct LastSnapshot {
-    tables: Arc<SourceTables>,
+    tables: Arc<RecordedTables>,
     snapshot: Arc<FileTablesSnapshot>,
 }
 
-impl SourceSnapshots {
-    pub(crate) fn new(source: Arc<dyn TableSource>, batch_rows: usize) -> Self {
+impl RecordedSnapshots {
+    pub(crate) fn new(source: Arc<dyn TableRecorder>, batch_rows: usize) -> Self {
         Self { source, batch_rows, last: Mutex::default() }
     }
 
@@ -133,7 +134,7 @@ impl SourceSnapshots {
         snapshot
     }
 
-    fn build(&self, tables: &SourceTables, last: Option<&LastSnapshot>) -> FileTablesSnapshot {
+    fn build(&self, tables: &RecordedTables, last: Option<&LastSnapshot>) -> FileTablesSnapshot {
         let same_files = last.filter(|last| has_same_files(&last.tables, tables));
         let store = match same_files {
             Some(last) => last.snapshot.store.clone(),
@@ -170,14 +171,14 @@ fn unreadable_entry(name: &str, reason: &str) -> TableEntry {
     TableEntry { name: name.to_owned(), rows: None, comment: None, status }
 }
 
-fn has_same_files(before: &SourceTables, now: &SourceTables) -> bool {
+fn has_same_files(before: &RecordedTables, now: &RecordedTables) -> bool {
     before.tables.len() == now.tables.len()
         && before.tables.iter().zip(&now.tables).all(|((name, before), (other, now))| {
             name == other && Arc::ptr_eq(&before.files, &now.files) && before.schema == now.schema
         })
 }
 
-fn build_store(tables: &SourceTables) -> FilesObjectStore {
+fn build_store(tables: &RecordedTables) -> FilesObjectStore {
     let mut files = HashMap::new();
     for (name, table) in &tables.tables {
         for file in table.files.iter() {
@@ -195,13 +196,13 @@ fn build_store(tables: &SourceTables) -> FilesObjectStore {
 }
 
 /// The location of a file in the store of its snapshot. Footers are cached by it, and error messages contain it.
-fn file_location(table: &str, file: &SourceFile) -> Location {
+fn file_location(table: &str, file: &RecordedFile) -> Location {
     Location::from_iter(std::iter::once(table).chain(file.name.split('/')))
 }
 
 fn build_source_table(
     name: &str,
-    table: &SourceTable,
+    table: &RecordedTable,
     before: Option<Arc<FileTable>>,
     batch_rows_max: usize,
 ) -> Result<FileTable, String> {
@@ -242,7 +243,7 @@ fn average_row_bytes(recent: &[RecordBatch]) -> Option<u64> {
 }
 
 /// The columns of the files, then those of the partitions. Text is read as views, as of all Parquet files.
-fn build_schema(table: &SourceTable) -> Result<TableSchema, String> {
+fn build_schema(table: &RecordedTable) -> Result<TableSchema, String> {
     let is_partition = |field: &&Arc<Field>| table.partition_columns.contains(field.name());
     let in_files = table.schema.fields().iter().filter(|field| !is_partition(field)).map(as_view);
     let of_partitions = table.partition_columns.iter().map(|name| match table.schema.field_with_name(name) {
@@ -263,8 +264,8 @@ fn as_view(field: &Arc<Field>) -> Arc<Field> {
     Arc::new(field.as_ref().clone().with_data_type(view))
 }
 
-fn build_files(name: &str, table: &SourceTable, schema: &TableSchema) -> Result<Vec<TableFile>, String> {
-    let file = |file: &SourceFile| {
+fn build_files(name: &str, table: &RecordedTable, schema: &TableSchema) -> Result<Vec<TableFile>, String> {
+    let file = |file: &RecordedFile| {
         let rows = usize::try_from(file.rows).map_or(Precision::Absent, Precision::Exact);
         let columns = schema.file_schema().fields().iter();
         Ok(TableFile {
@@ -291,7 +292,7 @@ fn first_value(array: &ArrayRef) -> Result<ScalarValue, String> {
     ScalarValue::try_from_array(array, 0).map_err(|error| error.strip_backtrace())
 }
 
-fn column_statistics(file: &SourceFile, column: &Field) -> ColumnStatistics {
+fn column_statistics(file: &RecordedFile, column: &Field) -> ColumnStatistics {
     let mut statistics = ColumnStatistics::new_unknown();
     let Some(range) = file.ranges.iter().find(|range| range.column == *column.name()) else { return statistics };
     let bound = |bound: &Option<ArrayRef>| {
@@ -307,7 +308,7 @@ fn column_statistics(file: &SourceFile, column: &Field) -> ColumnStatistics {
 }
 
 /// The recent rows with the columns of the table, in its order and types.
-fn adapt_recent(table: &SourceTable, schema: &SchemaRef) -> Result<Arc<[RecordBatch]>, String> {
+fn adapt_recent(table: &RecordedTable, schema: &SchemaRef) -> Result<Arc<[RecordBatch]>, String> {
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     let adapt = |batch: &RecordBatch| {
         let column = |field: &Arc<Field>| {

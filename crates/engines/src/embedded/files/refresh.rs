@@ -20,7 +20,7 @@ use super::layout::Layout;
 use super::log_table::LogDialect;
 use super::path_sandbox::{FileVersion, PathSandbox, ScanInputs};
 use super::probe::probe_file;
-use super::recorded_tables::{DeltaFolders, SourceSnapshots, TableSource};
+use super::recorded_tables::{DeltaFolders, RecordedSnapshots, TableRecorder};
 use super::snapshot::{FileSnapshotBuilder, FileTablesSnapshot, ProbeResult};
 use super::table::{ColumnCorrections, FileTable};
 use super::table_options::TableDeclarations;
@@ -48,7 +48,7 @@ pub(crate) struct FileSnapshots {
     /// The number of walks over the folders.
     walks: AtomicU64,
     /// In place of the paths.
-    source: Option<SourceSnapshots>,
+    source: Option<RecordedSnapshots>,
 }
 
 /// The last scan that succeeded.
@@ -89,8 +89,8 @@ impl FileSnapshots {
     }
 
     /// Snapshots of the tables of `source`. No folder is scanned.
-    pub(crate) fn of_source(source: Arc<dyn TableSource>, engine: Engine) -> Self {
-        let source = SourceSnapshots::new(source, engine.options().batch_rows);
+    pub(crate) fn of_source(source: Arc<dyn TableRecorder>, engine: Engine) -> Self {
+        let source = RecordedSnapshots::new(source, engine.options().batch_rows);
         let limits = FileLimits::default();
         Self { source: Some(source), ..Self::new(Vec::new(), limits, TableDeclarations::default(), engine) }
     }

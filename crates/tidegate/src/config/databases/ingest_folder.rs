@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_core::{Error, Principal};
-use tidegate_engines::{EmbeddedDatabase, TableSource};
+use tidegate_engines::{EmbeddedDatabase, TableRecorder};
 use tidegate_ingest::IngestFolder;
 use tidegate_query::{
     Database, DatabaseKind, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX, WriteRequest,
@@ -99,7 +99,7 @@ impl ConfiguredDatabase for FolderConfig {
 /// An open folder, with the database that reads it.
 pub(super) struct IngestDatabase {
     files: Arc<EmbeddedDatabase>,
-    source: Arc<dyn TableSource>,
+    source: Arc<dyn TableRecorder>,
     pub(super) folder_use: FolderUse,
 }
 

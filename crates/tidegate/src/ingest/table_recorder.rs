@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
-use tidegate_engines::{ColumnRange, SourceFile, SourceTable, SourceTables, TableSource};
+use tidegate_engines::{ColumnRange, RecordedFile, RecordedTable, RecordedTables, TableRecorder};
 use tidegate_ingest::delta::{DataFile, DeltaSnapshot, StatisticsValue};
 use tidegate_ingest::{
     IngestError, IngestFolder, IngestTableView, TableDeclaration, lost_tables, open_tables, permission_problem,
@@ -24,7 +24,7 @@ pub(super) struct WrittenTables {
 #[derive(Debug, Default)]
 struct WrittenViews {
     views: Vec<IngestTableView>,
-    tables: Arc<SourceTables>,
+    tables: Arc<RecordedTables>,
 }
 
 impl WrittenTables {
@@ -33,8 +33,8 @@ impl WrittenTables {
     }
 }
 
-impl TableSource for WrittenTables {
-    fn tables(&self) -> Arc<SourceTables> {
+impl TableRecorder for WrittenTables {
+    fn tables(&self) -> Arc<RecordedTables> {
         let mut last = self.last.lock();
         let (views, unreadable, notes) = (self.folder.views(), self.folder.closed_tables(), self.folder.notes());
         let has_same_views =
@@ -44,20 +44,20 @@ impl TableSource for WrittenTables {
                 (view.table().to_owned(), written_table(view, last.tables.tables.get(view.table())))
             };
             let tables = views.iter().map(table).collect();
-            let tables = Arc::new(SourceTables { tables, unreadable, notes });
+            let tables = Arc::new(RecordedTables { tables, unreadable, notes });
             *last = WrittenViews { views, tables };
         }
         last.tables.clone()
     }
 }
 
-fn written_table(view: &IngestTableView, before: Option<&SourceTable>) -> SourceTable {
+fn written_table(view: &IngestTableView, before: Option<&RecordedTable>) -> RecordedTable {
     let files = source_files(view.files(), view.snapshot().map(Arc::as_ref));
     let files = match before {
         Some(before) if has_same_names(&before.files, &files) => before.files.clone(),
         _ => Arc::new(files),
     };
-    SourceTable {
+    RecordedTable {
         folder: view.folder().to_owned(),
         schema: view.schema().clone(),
         partition_columns: partition_columns(view.snapshot().map(Arc::as_ref)),
@@ -69,7 +69,7 @@ fn written_table(view: &IngestTableView, before: Option<&SourceTable>) -> Source
     }
 }
 
-fn has_same_names(before: &[SourceFile], now: &[SourceFile]) -> bool {
+fn has_same_names(before: &[RecordedFile], now: &[RecordedFile]) -> bool {
     before.len() == now.len() && before.iter().zip(now).all(|(before, now)| before.name == now.name)
 }
 
@@ -79,11 +79,11 @@ fn partition_columns(snapshot: Option<&DeltaSnapshot>) -> Vec<String> {
     columns.filter(|column| !column.is_derived()).map(|column| column.name.clone()).collect()
 }
 
-fn source_files(files: &[Arc<DataFile>], snapshot: Option<&DeltaSnapshot>) -> Vec<SourceFile> {
+fn source_files(files: &[Arc<DataFile>], snapshot: Option<&DeltaSnapshot>) -> Vec<RecordedFile> {
     files.iter().map(|file| source_file(file, snapshot)).collect()
 }
 
-fn source_file(file: &DataFile, snapshot: Option<&DeltaSnapshot>) -> SourceFile {
+fn source_file(file: &DataFile, snapshot: Option<&DeltaSnapshot>) -> RecordedFile {
     let columns = snapshot.map(|snapshot| snapshot.partition_columns.as_ref()).unwrap_or_default();
     let values = columns.iter().zip(&file.partition_values).filter(|(column, _)| !column.is_derived());
     let ranges = file.statistics.iter().filter_map(|statistics| {
@@ -97,7 +97,7 @@ fn source_file(file: &DataFile, snapshot: Option<&DeltaSnapshot>) -> SourceFile 
             nulls: statistics.null_count,
         })
     });
-    SourceFile {
+    RecordedFile {
         name: file.path.clone(),
         bytes: file.bytes,
         rows: file.rows,
@@ -122,7 +122,7 @@ struct StoredVersions {
     versions: BTreeMap<String, Result<u64, String>>,
     /// Why the folder cannot be listed.
     problem: Option<String>,
-    tables: Arc<SourceTables>,
+    tables: Arc<RecordedTables>,
 }
 
 impl StoredTables {
@@ -132,8 +132,8 @@ impl StoredTables {
     }
 }
 
-impl TableSource for StoredTables {
-    fn tables(&self) -> Arc<SourceTables> {
+impl TableRecorder for StoredTables {
+    fn tables(&self) -> Arc<RecordedTables> {
         let mut last = self.last.lock();
         let (found, problem) = stored_snapshots(&self.folder);
         let version = |found: &Result<Arc<DeltaSnapshot>, String>| match found {
@@ -145,7 +145,7 @@ impl TableSource for StoredTables {
             return last.tables.clone();
         }
         let notes = problem.clone().into_iter().chain(permission_problem(&self.folder)).collect();
-        let mut tables = SourceTables { notes, ..SourceTables::default() };
+        let mut tables = RecordedTables { notes, ..RecordedTables::default() };
         for (name, found) in found {
             match found {
                 Ok(snapshot) => {
@@ -173,7 +173,7 @@ pub(super) struct ClosedTables {
     folder: PathBuf,
     declared: Vec<String>,
     reason: String,
-    tables: OnceLock<Arc<SourceTables>>,
+    tables: OnceLock<Arc<RecordedTables>>,
 }
 
 impl ClosedTables {
@@ -182,13 +182,13 @@ impl ClosedTables {
     }
 }
 
-impl TableSource for ClosedTables {
-    fn tables(&self) -> Arc<SourceTables> {
+impl TableRecorder for ClosedTables {
+    fn tables(&self) -> Arc<RecordedTables> {
         let list = || {
             let stored = open_tables(&self.folder).unwrap_or_default().into_iter().map(|(name, _)| name);
             let names = stored.chain(self.declared.iter().cloned());
             let unreadable = names.map(|name| (name, self.reason.clone())).collect();
-            Arc::new(SourceTables { unreadable, notes: vec![self.reason.clone()], ..SourceTables::default() })
+            Arc::new(RecordedTables { unreadable, notes: vec![self.reason.clone()], ..RecordedTables::default() })
         };
         self.tables.get_or_init(list).clone()
     }
@@ -220,8 +220,8 @@ fn cause(error: &IngestError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn empty_table(folder: PathBuf, schema: SchemaRef) -> SourceTable {
-    SourceTable {
+fn empty_table(folder: PathBuf, schema: SchemaRef) -> RecordedTable {
+    RecordedTable {
         folder,
         schema,
         partition_columns: Vec::new(),
@@ -233,8 +233,8 @@ fn empty_table(folder: PathBuf, schema: SchemaRef) -> SourceTable {
     }
 }
 
-fn stored_table(folder: &Path, snapshot: &Arc<DeltaSnapshot>) -> SourceTable {
-    SourceTable {
+fn stored_table(folder: &Path, snapshot: &Arc<DeltaSnapshot>) -> RecordedTable {
+    RecordedTable {
         folder: folder.to_owned(),
         schema: snapshot.schema.clone(),
         partition_columns: partition_columns(Some(snapshot)),
