@@ -12,4 +12,4 @@ pub use folder::{
     TableDeclaration, TableVerification, lost_tables, open_tables, permission_problem, verify_folder, write_problem,
 };
 pub use tidegate_delta as delta;
-pub use write_ahead_log::{LogError, LogOptions, WriteAheadLog};
+pub use write_ahead_log::{WriteAheadLog, WriteAheadLogError, WriteAheadLogOptions};

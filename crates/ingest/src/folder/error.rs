@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 use tidegate_core::{Error, ErrorKind};
 
 use crate::delta::DeltaError;
-use crate::write_ahead_log::LogError;
+use crate::write_ahead_log::WriteAheadLogError;
 
 /// When a caller may try again after a failure of the storage.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ pub enum IngestError {
     },
     /// The log.
     #[error(transparent)]
-    Log(#[from] LogError),
+    Log(#[from] WriteAheadLogError),
     /// A Delta table.
     #[error("table \"{table}\": {source}")]
     Delta {
@@ -121,24 +121,24 @@ impl IngestError {
     /// The error for a caller whose write failed. `database` is the name of the database.
     pub(crate) fn for_caller(&self, database: &str) -> Error {
         match self {
-            Self::Log(LogError::TooLarge { bytes, bytes_max }) => Error::new(
+            Self::Log(WriteAheadLogError::TooLarge { bytes, bytes_max }) => Error::new(
                 ErrorKind::TooLarge,
                 format!("the write has {bytes} bytes in one record; a record may have {bytes_max}"),
             ),
-            Self::Log(LogError::NoSpace { .. }) => {
+            Self::Log(WriteAheadLogError::NoSpace { .. }) => {
                 unavailable(format!("there is no space left for rows of database \"{database}\"; nothing was stored"))
             }
-            Self::Log(LogError::Full { bytes_max, .. }) => unavailable(format!(
+            Self::Log(WriteAheadLogError::Full { bytes_max, .. }) => unavailable(format!(
                 "the log of database \"{database}\" has its maximum size of {bytes_max} bytes; nothing was stored"
             )),
-            Self::Log(LogError::Write { .. }) => {
+            Self::Log(WriteAheadLogError::Write { .. }) => {
                 unavailable(format!("the log of database \"{database}\" cannot be written; nothing was stored"))
             }
-            Self::Log(LogError::Failed { .. }) => unavailable(format!(
+            Self::Log(WriteAheadLogError::Failed { .. }) => unavailable(format!(
                 "the log of database \"{database}\" failed while it was written; whether the rows were stored is known \
                  after a restart, and a repeat with the same idempotency key is safe"
             )),
-            Self::Log(LogError::Closed) | Self::Closed => {
+            Self::Log(WriteAheadLogError::Closed) | Self::Closed => {
                 unavailable(format!("database \"{database}\" takes no rows now, as it is closed"))
             }
             _ if self.is_stop() => unavailable(format!("database \"{database}\" is being closed")),

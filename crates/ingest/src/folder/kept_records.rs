@@ -22,7 +22,7 @@ use super::recovery::LOG_FOLDER;
 use super::shared::{FolderShared, IngestCounters};
 use super::{IngestError, TIDEGATE_FOLDER};
 use crate::delta::DeltaError;
-use crate::write_ahead_log::{LogError, RecoveredRecord, list_segments, read_log, segment_path};
+use crate::write_ahead_log::{RecoveredRecord, WriteAheadLogError, list_segments, read_log, segment_path};
 
 const KEPT_FOLDER: &str = "kept";
 /// How the name of a folder ends that is not complete.
@@ -44,7 +44,7 @@ pub(crate) struct KeptPart {
 
 /// Where a record is read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RecordSource<'a> {
+pub(crate) enum RecordPlace<'a> {
     /// In the log.
     Log,
     /// Beside the log, for the table with this key.
@@ -79,11 +79,11 @@ impl KeptRecords {
     }
 
     /// Whether what a record has for `table` is read from `source`. It may be in the log and beside it.
-    pub(crate) fn is_read_from(&self, source: RecordSource<'_>, table: &str, sequence: u64) -> bool {
+    pub(crate) fn is_read_from(&self, source: RecordPlace<'_>, table: &str, sequence: u64) -> bool {
         let key = table_key(table);
         match source {
-            RecordSource::KeptFor(kept) => key == kept,
-            RecordSource::Log => {
+            RecordPlace::KeptFor(kept) => key == kept,
+            RecordPlace::Log => {
                 let last = self.tables.get(&key).and_then(|parts| parts.last());
                 last.is_none_or(|last| *last.sequences.end() < sequence)
             }
@@ -93,7 +93,10 @@ impl KeptRecords {
 
 impl KeptPart {
     /// Passes the records on, and what is lost of them.
-    pub(crate) fn read(&self, visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>) -> Result<(), LogError> {
+    pub(crate) fn read(
+        &self,
+        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+    ) -> Result<(), WriteAheadLogError> {
         let (first, last) = (*self.sequences.start(), *self.sequences.end());
         read_log(&self.folder, last, &mut |record| {
             let (start, end) = match &record {

@@ -19,7 +19,9 @@ use tidegate_query::WriteReceipt;
 
 use super::IngestError;
 use super::checked_file::{self, FileContent};
-use crate::write_ahead_log::{LogError, LogOptions, LostRecords, RecoveredRecord, WriteAheadLog, list_segments};
+use crate::write_ahead_log::{
+    LostRecords, RecoveredRecord, WriteAheadLog, WriteAheadLogError, WriteAheadLogOptions, list_segments,
+};
 
 /// Bytes of a segment of the keys.
 const SEGMENT_BYTES: u64 = 1 << 20;
@@ -253,11 +255,11 @@ impl KeyLog {
             state.write(&state_file);
         }
         let (mut records, mut found) = (VecDeque::new(), None::<LostKeys>);
-        let options = LogOptions { segment_bytes: SEGMENT_BYTES, bytes_max: BYTES_MAX };
+        let options = WriteAheadLogOptions { segment_bytes: SEGMENT_BYTES, bytes_max: BYTES_MAX };
         let log = WriteAheadLog::open_damaged(folder, options, state.last_record, |record| match record {
             RecoveredRecord::Whole { sequence, payload } => {
                 let saved: Vec<StoredKey> =
-                    serde_json::from_slice(&payload).map_err(|error| LogError::replay(sequence, error))?;
+                    serde_json::from_slice(&payload).map_err(|error| WriteAheadLogError::replay(sequence, error))?;
                 records.push_back((sequence, newest_time(&saved)));
                 saved.into_iter().for_each(|key| keys.restore(key));
                 Ok(())
@@ -288,7 +290,7 @@ impl KeyLog {
 
     /// Saves all keys of records up to `up_to`, and releases the segments whose keys are all too old. `keys` gives access
     /// to the table, which must not be locked while the log is written.
-    pub(crate) async fn save(&mut self, up_to: u64, keys: impl KeyAccess) -> Result<(), LogError> {
+    pub(crate) async fn save(&mut self, up_to: u64, keys: impl KeyAccess) -> Result<(), WriteAheadLogError> {
         loop {
             let unsaved = keys.with_keys(|keys| keys.take_unsaved(up_to));
             if unsaved.is_empty() {
@@ -314,13 +316,13 @@ impl KeyLog {
         if self.is_file_stale {
             let (state, file) = (self.state.clone(), self.state_file.clone());
             let writing = tokio::task::spawn_blocking(move || state.write(&file));
-            writing.await.map_err(|_| LogError::Closed)?;
+            writing.await.map_err(|_| WriteAheadLogError::Closed)?;
             self.is_file_stale = false;
         }
         self.release_old().await
     }
 
-    async fn release_old(&mut self) -> Result<(), LogError> {
+    async fn release_old(&mut self) -> Result<(), WriteAheadLogError> {
         let oldest_kept = now_ms().saturating_sub(self.age_max_ms);
         let mut up_to = None;
         while let Some((sequence, newest)) = self.records.front().copied()

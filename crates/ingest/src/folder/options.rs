@@ -10,7 +10,7 @@ use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{ColumnStamp, REJECTS_SUFFIX, RowTransform};
 
 use crate::delta::{CompactionOptions, PartitionBy, WriterOptions};
-use crate::write_ahead_log::LogOptions;
+use crate::write_ahead_log::WriteAheadLogOptions;
 
 /// The declarations and bounds of a folder.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub struct IngestOptions {
     /// The bounds of writers of data files. They share the room on disk.
     pub writer: WriterOptions,
     /// The bounds of the log.
-    pub log: LogOptions,
+    pub log: WriteAheadLogOptions,
 }
 
 impl Default for IngestOptions {
@@ -65,7 +65,7 @@ impl Default for IngestOptions {
             vacuum_age: Duration::from_secs(60 * 60),
             compaction: CompactionOptions::default(),
             writer: WriterOptions::default(),
-            log: LogOptions::default(),
+            log: WriteAheadLogOptions::default(),
         }
     }
 }

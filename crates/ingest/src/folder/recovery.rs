@@ -16,7 +16,7 @@ use tidegate_core::private_file::{self, set_owner_only};
 use super::background::{discard_folder, retention_column};
 use super::closed_tables::{DamagedPart, LostRows, TableClosure};
 use super::columns::merge_columns;
-use super::kept_records::{KeptRecords, RecordSource, keep_records};
+use super::kept_records::{KeptRecords, RecordPlace, keep_records};
 use super::keys::{KeyLog, KeyTable, StoredKey};
 use super::log_id::{had_segments, read_or_create_id, write_copy};
 use super::options::{IngestOptions, SchemaEvolution, TableDeclaration, check_new_table_name, table_key};
@@ -28,7 +28,7 @@ use super::write_record::{
 };
 use super::{IngestError, IngestFolder, TIDEGATE_FOLDER, TRASH_FOLDER};
 use crate::delta::{DeltaError, DeltaSnapshot, DeltaTable, PartitionBy};
-use crate::write_ahead_log::{LogError, LostRecords, RecoveredRecord, WriteAheadLog, list_segments};
+use crate::write_ahead_log::{LostRecords, RecoveredRecord, WriteAheadLog, WriteAheadLogError, list_segments};
 
 pub(super) const LOCK_FILE: &str = "lock";
 pub(super) const LOG_FOLDER: &str = "log";
@@ -83,7 +83,7 @@ pub(crate) fn open_folder(path: &Path, options: &IngestOptions) -> Result<Opened
         recovery.close_tables()?;
     }
     let log = WriteAheadLog::open_damaged(&log_folder, options.log, acknowledged, |record| {
-        recovery.visit(record, RecordSource::Log)
+        recovery.visit(record, RecordPlace::Log)
     })?;
     write_copy(&log_folder, &recovery.application)?;
     recovery.close_tables()?;
@@ -156,24 +156,24 @@ impl Recovery {
                 continue;
             }
             for part in parts {
-                part.read(&mut |record| self.visit(record, RecordSource::KeptFor(&key)))?;
+                part.read(&mut |record| self.visit(record, RecordPlace::KeptFor(&key)))?;
             }
         }
         Ok(())
     }
 
-    fn visit(&mut self, record: RecoveredRecord, source: RecordSource<'_>) -> Result<(), LogError> {
+    fn visit(&mut self, record: RecoveredRecord, source: RecordPlace<'_>) -> Result<(), WriteAheadLogError> {
         match record {
             RecoveredRecord::Whole { sequence, payload } => {
-                self.replay(sequence, &payload, source).map_err(|error| LogError::replay(sequence, error))
+                self.replay(sequence, &payload, source).map_err(|error| WriteAheadLogError::replay(sequence, error))
             }
             RecoveredRecord::Lost(lost) => {
-                self.lose(&lost, source).map_err(|error| LogError::replay(*lost.sequences.start(), error))
+                self.lose(&lost, source).map_err(|error| WriteAheadLogError::replay(*lost.sequences.start(), error))
             }
         }
     }
 
-    fn replay(&mut self, sequence: u64, payload: &Bytes, source: RecordSource<'_>) -> Result<(), IngestError> {
+    fn replay(&mut self, sequence: u64, payload: &Bytes, source: RecordPlace<'_>) -> Result<(), IngestError> {
         let problem = |problem: &str| IngestError::Record { sequence, problem: problem.to_owned() };
         match decode_record(payload).ok_or_else(|| problem("its content is not that of a write"))? {
             (RecordDescription::Write(write), streams) => self.replay_write(sequence, write, streams, source),
@@ -186,7 +186,7 @@ impl Recovery {
         sequence: u64,
         write: WriteDescription,
         streams: Vec<Bytes>,
-        source: RecordSource<'_>,
+        source: RecordPlace<'_>,
     ) -> Result<(), IngestError> {
         let receipt = write.receipt(sequence);
         let mut tables = Vec::new();
@@ -200,7 +200,7 @@ impl Recovery {
             tables.push(decode_table(sequence, table, stream)?);
         }
         // The keys of records beside the log are in the log, or were saved before it forgot them.
-        let key = write.key.filter(|_| matches!(source, RecordSource::Log)).map(|key| StoredKey {
+        let key = write.key.filter(|_| matches!(source, RecordPlace::Log)).map(|key| StoredKey {
             key: Arc::from(key),
             sequence,
             rows: receipt.rows,
@@ -222,7 +222,7 @@ impl Recovery {
     }
 
     /// Whether the record is replayed for `table`. If that is not possible, it is kept beside the log.
-    fn is_replayed(&mut self, table: &str, sequence: u64, source: RecordSource<'_>) -> bool {
+    fn is_replayed(&mut self, table: &str, sequence: u64, source: RecordPlace<'_>) -> bool {
         if !self.kept.is_read_from(source, table, sequence) {
             return false;
         }
@@ -242,7 +242,7 @@ impl Recovery {
     }
 
     /// Notes which tables have lost rows.
-    fn lose(&mut self, lost: &LostRecords, source: RecordSource<'_>) -> Result<(), IngestError> {
+    fn lose(&mut self, lost: &LostRecords, source: RecordPlace<'_>) -> Result<(), IngestError> {
         self.lost.keep_copy(&lost.file);
         if lost.payloads.is_empty() {
             self.lose_unknown(*lost.sequences.end(), lost, source);
@@ -257,10 +257,10 @@ impl Recovery {
         Ok(())
     }
 
-    fn lose_write(&mut self, sequence: u64, write: WriteDescription, lost: &LostRecords, source: RecordSource<'_>) {
+    fn lose_write(&mut self, sequence: u64, write: WriteDescription, lost: &LostRecords, source: RecordPlace<'_>) {
         // Its rows are in Delta tables, so a repeat must not store them again.
         let is_stored = write.tables.iter().all(|table| self.is_flushed(&table.table, sequence));
-        if let Some(key) = write.key.as_deref().filter(|_| is_stored && matches!(source, RecordSource::Log)) {
+        if let Some(key) = write.key.as_deref().filter(|_| is_stored && matches!(source, RecordPlace::Log)) {
             let (key, rows) = (Arc::from(key), write.rows.clone());
             self.state.keys.store(StoredKey { key, sequence, rows, time_ms: write.time_ms });
         }
@@ -279,12 +279,12 @@ impl Recovery {
     }
 
     /// A record up to `sequence` is lost, and it is unknown of which tables.
-    fn lose_unknown(&mut self, sequence: u64, lost: &LostRecords, source: RecordSource<'_>) {
+    fn lose_unknown(&mut self, sequence: u64, lost: &LostRecords, source: RecordPlace<'_>) {
         let problem = self.lost.describe(lost, None);
         match source {
-            RecordSource::Log => self.uncertain = Some((sequence, problem)),
-            RecordSource::KeptFor(key) if self.is_flushed(key, sequence) => {}
-            RecordSource::KeptFor(key) => {
+            RecordPlace::Log => self.uncertain = Some((sequence, problem)),
+            RecordPlace::KeptFor(key) if self.is_flushed(key, sequence) => {}
+            RecordPlace::KeptFor(key) => {
                 let name = self.state.tables.get(key).map_or(key, |table| table.name.as_str());
                 self.lost.add(name, sequence, &problem);
             }
@@ -338,7 +338,7 @@ impl Recovery {
     }
 
     /// Finishes the removal of a table, unless the table on disk is a later one of the same name.
-    fn replay_drop(&mut self, sequence: u64, name: &str, source: RecordSource<'_>) -> Result<(), IngestError> {
+    fn replay_drop(&mut self, sequence: u64, name: &str, source: RecordPlace<'_>) -> Result<(), IngestError> {
         if !self.is_replayed(name, sequence, source) {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use super::recovery::FolderLock;
 use super::state::{AppliedWrite, FolderState, TableState};
 use super::{IngestError, TIDEGATE_FOLDER, TRASH_FOLDER};
 use crate::delta::{DeltaSnapshot, StopFlag, WriterOptions};
-use crate::write_ahead_log::{LogError, WriteAheadLog};
+use crate::write_ahead_log::{WriteAheadLog, WriteAheadLogError};
 
 /// The unit in which memory is counted, as semaphores count to 32 bits.
 const MEMORY_UNIT_BYTES: usize = 1024;
@@ -173,8 +173,8 @@ impl FolderShared {
     }
 
     /// The error of a write that the log refused.
-    pub(crate) fn refused_by_log(&self, error: LogError) -> Error {
-        let is_full = matches!(error, LogError::Full { .. });
+    pub(crate) fn refused_by_log(&self, error: WriteAheadLogError) -> Error {
+        let is_full = matches!(error, WriteAheadLogError::Full { .. });
         let error = IngestError::from(error).for_caller(&self.name);
         if is_full { self.name_waiting_table(error) } else { error }
     }

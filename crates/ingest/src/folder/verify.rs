@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::closed_tables::lost_tables;
-use super::kept_records::{KeptRecords, RecordSource};
+use super::kept_records::{KeptRecords, RecordPlace};
 use super::log_id::{had_segments, read_id};
 use super::options::table_key;
 use super::recovery::{FolderLock, LOCK_FILE, LOG_FOLDER};
@@ -17,7 +17,7 @@ use super::storage::{flushed_sequence, open_tables};
 use super::write_record::{RecordDescription, decode_record, decode_stream};
 use super::{IngestError, TIDEGATE_FOLDER};
 use crate::delta::{DataFile, DeltaError, DeltaSnapshot, StopFlag, read_file, verify_file};
-use crate::write_ahead_log::{LogChecker, LogError, RecoveredRecord, list_segments, read_log};
+use crate::write_ahead_log::{LogChecker, RecoveredRecord, WriteAheadLogError, list_segments, read_log};
 
 /// Rows of a batch while files are read.
 const BATCH_ROWS: usize = 8192;
@@ -253,11 +253,11 @@ fn read_rows(
     if list_segments(log_folder)?.is_empty() && (had_segments(log_folder) || acknowledged > Some(0)) {
         problems.push((log_folder.to_owned(), "its segments are missing".to_owned()));
     }
-    let mut visit = |record: RecoveredRecord, source: RecordSource<'_>| match record {
+    let mut visit = |record: RecoveredRecord, source: RecordPlace<'_>| match record {
         RecoveredRecord::Whole { sequence, payload } => {
             let is_read = |table: &str| kept.is_read_from(source, table, sequence);
             let added = add_record(path, sequence, &payload, tables, is_read, stop);
-            added.map_err(|error| LogError::replay(sequence, error))
+            added.map_err(|error| WriteAheadLogError::replay(sequence, error))
         }
         RecoveredRecord::Lost(lost) => {
             let (first, last) = (lost.sequences.start(), lost.sequences.end());
@@ -270,10 +270,10 @@ fn read_rows(
     let mut read = || {
         for (key, parts) in kept.tables() {
             for part in parts {
-                part.read(&mut |record| visit(record, RecordSource::KeptFor(key)))?;
+                part.read(&mut |record| visit(record, RecordPlace::KeptFor(key)))?;
             }
         }
-        read_log(log_folder, acknowledged.unwrap_or(0), &mut |record| visit(record, RecordSource::Log))
+        read_log(log_folder, acknowledged.unwrap_or(0), &mut |record| visit(record, RecordPlace::Log))
     };
     let read = read();
     stop.check().map_err(IngestError::delta(""))?;

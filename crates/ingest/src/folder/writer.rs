@@ -26,7 +26,7 @@ use super::write_record::{
 use crate::delta::{
     ColumnStatistics, DataFile, DataFileWriter, DeltaError, PartitionBy, StatisticsValue, WriterOptions,
 };
-use crate::write_ahead_log::LogError;
+use crate::write_ahead_log::WriteAheadLogError;
 
 /// Guards of data files that no record has yet.
 type FileGuards = Vec<OwnedRwLockReadGuard<()>>;
@@ -145,7 +145,8 @@ impl FolderWriter {
         };
         let apply_to = shared.clone();
         let appended = shared.log.append_with(payload, move |sequence| apply_to.apply(sequence, write)).await;
-        let is_unknown = matches!(appended, Ok(_) | Err(LogError::Failed { .. } | LogError::Closed));
+        let is_unknown =
+            matches!(appended, Ok(_) | Err(WriteAheadLogError::Failed { .. } | WriteAheadLogError::Closed));
         if is_unknown {
             encoded.files.into_iter().for_each(UnkeptFiles::keep);
         }

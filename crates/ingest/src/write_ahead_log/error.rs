@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Why a log could not be opened, or a record was not appended. Several waiting records may get the same error.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum LogError {
+pub enum WriteAheadLogError {
     /// Another process, or another part of this one, has the log open.
     #[error("the log {} is open already", folder.display())]
     Locked {
@@ -24,7 +24,7 @@ pub enum LogError {
     Full {
         /// The bytes of the log.
         bytes: u64,
-        /// The bound of [`LogOptions`](super::LogOptions).
+        /// The bound of [`WriteAheadLogOptions`](super::WriteAheadLogOptions).
         bytes_max: u64,
     },
     /// The record is too large for any log.
@@ -90,7 +90,7 @@ pub enum LogError {
     },
 }
 
-impl LogError {
+impl WriteAheadLogError {
     /// Makes the error of an operation on `path`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

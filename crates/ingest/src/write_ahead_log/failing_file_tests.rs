@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 
 use super::segment::{LogFile, open_log_file};
-use super::{LogError, LogOptions, WriteAheadLog};
+use super::{WriteAheadLog, WriteAheadLogError, WriteAheadLogOptions};
 
 /// The disk of a test.
 #[derive(Debug)]
@@ -60,7 +60,8 @@ fn open(folder: &Path, disk: &Arc<Disk>) -> (WriteAheadLog, Vec<Bytes>) {
         records.push(record);
         Ok::<(), Infallible>(())
     };
-    let log = WriteAheadLog::open_with(folder, LogOptions::default(), Box::new(open_file), replay).expect("it opens");
+    let log = WriteAheadLog::open_with(folder, WriteAheadLogOptions::default(), Box::new(open_file), replay)
+        .expect("it opens");
     (log, records)
 }
 
@@ -76,7 +77,7 @@ async fn a_full_disk_refuses_a_record_whole_and_the_log_remains_usable() {
         disk.space.store(space, Ordering::SeqCst);
         let refused = log.append(vec![Bytes::from_static(b"does not"), Bytes::from_static(b" fit in")]).await;
         if space < 39 {
-            assert!(matches!(refused, Err(LogError::NoSpace { .. })), "{space}: {refused:?}");
+            assert!(matches!(refused, Err(WriteAheadLogError::NoSpace { .. })), "{space}: {refused:?}");
         }
         disk.space.store(1000, Ordering::SeqCst);
         let expected_sequence = if space < 39 { 2 } else { 3 };
@@ -96,11 +97,11 @@ async fn after_a_failed_sync_the_log_refuses_everything_until_it_is_opened_again
     let disk = Arc::new(Disk { space: 1000.into(), sync_fails: true.into() });
     let (log, _) = open(folder.path(), &disk);
     let failed = log.append(vec![Bytes::from_static(b"a")]).await;
-    assert!(matches!(failed, Err(LogError::Failed { .. })), "{failed:?}");
+    assert!(matches!(failed, Err(WriteAheadLogError::Failed { .. })), "{failed:?}");
     disk.sync_fails.store(false, Ordering::SeqCst);
     let refused = log.append(vec![Bytes::from_static(b"b")]).await;
-    assert!(matches!(refused, Err(LogError::Failed { .. })), "{refused:?}");
-    assert!(matches!(log.release(1).await, Err(LogError::Failed { .. })));
+    assert!(matches!(refused, Err(WriteAheadLogError::Failed { .. })), "{refused:?}");
+    assert!(matches!(log.release(1).await, Err(WriteAheadLogError::Failed { .. })));
     log.close().await;
     let (log, records) = open(folder.path(), &disk);
     // What the failed record became is unknown, but the refused one is not there.

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tidegate_core::private_file;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-pub use error::LogError;
+pub use error::WriteAheadLogError;
 pub(crate) use recovery::{LogChecker, LostRecords, RecoveredRecord, list_segments, read_log};
 pub(crate) use segment::segment_path;
 
@@ -48,14 +48,14 @@ const LOCK_FILE: &str = "lock";
 
 /// The bounds of a log.
 #[derive(Debug, Clone, Copy)]
-pub struct LogOptions {
+pub struct WriteAheadLogOptions {
     /// The bytes after which a new segment begins. A larger record has a segment of its own.
     pub segment_bytes: u64,
-    /// The bytes of the whole log. A record that would exceed them is refused with [`LogError::Full`].
+    /// The bytes of the whole log. A record that would exceed them is refused with [`WriteAheadLogError::Full`].
     pub bytes_max: u64,
 }
 
-impl Default for LogOptions {
+impl Default for WriteAheadLogOptions {
     /// Segments of 16 MiB, at most 1 GiB together.
     fn default() -> Self {
         Self { segment_bytes: 16 << 20, bytes_max: 1 << 30 }
@@ -87,7 +87,7 @@ type SyncedAction = Box<dyn FnOnce(u64) + Send>;
 
 enum Command {
     Append(Append),
-    Release { up_to: u64, answer: oneshot::Sender<Result<(), LogError>> },
+    Release { up_to: u64, answer: oneshot::Sender<Result<(), WriteAheadLogError>> },
     Close,
 }
 
@@ -95,7 +95,7 @@ struct Append {
     payload: Vec<Bytes>,
     bytes: u64,
     on_synced: Option<SyncedAction>,
-    answer: oneshot::Sender<Result<u64, LogError>>,
+    answer: oneshot::Sender<Result<u64, WriteAheadLogError>>,
     _queue_bytes: OwnedSemaphorePermit,
 }
 
@@ -106,13 +106,14 @@ impl WriteAheadLog {
     /// Blocks the thread while it reads the log.
     ///
     /// # Errors
-    /// [`LogError::Locked`] if another process has the log open; [`LogError::Damaged`] for a record that was changed after
-    /// it was written; [`LogError::Replay`] with the error of `replay`; [`LogError::Io`].
+    /// [`WriteAheadLogError::Locked`] if another process has the log open; [`WriteAheadLogError::Damaged`] for a record
+    /// that was changed after it was written; [`WriteAheadLogError::Replay`] with the error of `replay`;
+    /// [`WriteAheadLogError::Io`].
     pub fn open<E>(
         folder: &Path,
-        options: LogOptions,
+        options: WriteAheadLogOptions,
         replay: impl FnMut(u64, Bytes) -> Result<(), E>,
-    ) -> Result<Self, LogError>
+    ) -> Result<Self, WriteAheadLogError>
     where
         E: std::error::Error + Send + Sync + 'static,
     {
@@ -122,16 +123,16 @@ impl WriteAheadLog {
     /// As [`WriteAheadLog::open`]; `open_file` opens a segment for appending.
     fn open_with<E>(
         folder: &Path,
-        options: LogOptions,
+        options: WriteAheadLogOptions,
         open_file: OpenFile,
         mut replay: impl FnMut(u64, Bytes) -> Result<(), E>,
-    ) -> Result<Self, LogError>
+    ) -> Result<Self, WriteAheadLogError>
     where
         E: std::error::Error + Send + Sync + 'static,
     {
         Self::recover(folder, options, open_file, 0, &mut |record| match record {
             RecoveredRecord::Whole { sequence, payload } => {
-                replay(sequence, payload).map_err(|error| LogError::replay(sequence, error))
+                replay(sequence, payload).map_err(|error| WriteAheadLogError::replay(sequence, error))
             }
             RecoveredRecord::Lost(lost) => Err(lost.to_error()),
         })
@@ -141,30 +142,30 @@ impl WriteAheadLog {
     /// The records up to `acknowledged` are known to have been in the log: none of them is taken for an incomplete end.
     pub(crate) fn open_damaged(
         folder: &Path,
-        options: LogOptions,
+        options: WriteAheadLogOptions,
         acknowledged: u64,
-        mut visit: impl FnMut(RecoveredRecord) -> Result<(), LogError>,
-    ) -> Result<Self, LogError> {
+        mut visit: impl FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+    ) -> Result<Self, WriteAheadLogError> {
         Self::recover(folder, options, Box::new(open_log_file), acknowledged, &mut visit)
     }
 
     fn recover(
         folder: &Path,
-        options: LogOptions,
+        options: WriteAheadLogOptions,
         open_file: OpenFile,
         acknowledged: u64,
-        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
-    ) -> Result<Self, LogError> {
-        private_file::create_folder(folder).map_err(LogError::io("create", folder))?;
+        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+    ) -> Result<Self, WriteAheadLogError> {
+        private_file::create_folder(folder).map_err(WriteAheadLogError::io("create", folder))?;
         let lock = lock_folder(folder)?;
         let segments = recovery::recover(folder, acknowledged, visit)?;
         let status = Arc::new(LogStatus::default());
-        let writer = LogWriter::new(folder.to_owned(), options, open_file, segments, status.clone(), lock)?;
+        let writer = WriteAheadLogWriter::new(folder.to_owned(), options, open_file, segments, status.clone(), lock)?;
         let (commands, inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("write-ahead-log".to_owned())
             .spawn(move || writer.run(inbox))
-            .map_err(LogError::io("start the writer thread of", folder))?;
+            .map_err(WriteAheadLogError::io("start the writer thread of", folder))?;
         let queue_bytes = Arc::new(Semaphore::new(QUEUE_BYTES_MAX as usize));
         Ok(Self { folder: folder.to_owned(), commands, queue_bytes, status, thread: Mutex::new(Some(thread)) })
     }
@@ -173,10 +174,11 @@ impl WriteAheadLog {
     /// records are before it. If the future is dropped, the record may be appended or not.
     ///
     /// # Errors
-    /// [`LogError::NoSpace`], [`LogError::Full`], [`LogError::TooLarge`] and [`LogError::Write`]: the record was not
-    /// stored, and the log remains usable. [`LogError::Failed`]: a sync failed, so it is unknown what is on disk, and the
-    /// log must be opened again. [`LogError::Closed`].
-    pub async fn append(&self, payload: Vec<Bytes>) -> Result<u64, LogError> {
+    /// [`WriteAheadLogError::NoSpace`], [`WriteAheadLogError::Full`], [`WriteAheadLogError::TooLarge`] and
+    /// [`WriteAheadLogError::Write`]: the record was not stored, and the log remains usable.
+    /// [`WriteAheadLogError::Failed`]: a sync failed, so it is unknown what is on disk, and the log must be opened
+    /// again. [`WriteAheadLogError::Closed`].
+    pub async fn append(&self, payload: Vec<Bytes>) -> Result<u64, WriteAheadLogError> {
         self.send(payload, None).await
     }
 
@@ -189,33 +191,34 @@ impl WriteAheadLog {
         &self,
         payload: Vec<Bytes>,
         on_synced: impl FnOnce(u64) + Send + 'static,
-    ) -> Result<u64, LogError> {
+    ) -> Result<u64, WriteAheadLogError> {
         self.send(payload, Some(Box::new(on_synced))).await
     }
 
-    async fn send(&self, payload: Vec<Bytes>, on_synced: Option<SyncedAction>) -> Result<u64, LogError> {
+    async fn send(&self, payload: Vec<Bytes>, on_synced: Option<SyncedAction>) -> Result<u64, WriteAheadLogError> {
         let bytes = payload.iter().map(|part| part.len() as u64).sum::<u64>();
         if bytes > RECORD_BYTES_MAX {
-            return Err(LogError::TooLarge { bytes, bytes_max: RECORD_BYTES_MAX });
+            return Err(WriteAheadLogError::TooLarge { bytes, bytes_max: RECORD_BYTES_MAX });
         }
         let permits = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, QUEUE_BYTES_MAX);
-        let permit = self.queue_bytes.clone().acquire_many_owned(permits).await.map_err(|_| LogError::Closed)?;
+        let permit =
+            self.queue_bytes.clone().acquire_many_owned(permits).await.map_err(|_| WriteAheadLogError::Closed)?;
         let (answer, answered) = oneshot::channel();
         let bytes = bytes + RECORD_HEADER_BYTES;
         let append = Append { payload, bytes, on_synced, answer, _queue_bytes: permit };
-        self.commands.send(Command::Append(append)).await.map_err(|_| LogError::Closed)?;
-        answered.await.unwrap_or(Err(LogError::Closed))
+        self.commands.send(Command::Append(append)).await.map_err(|_| WriteAheadLogError::Closed)?;
+        answered.await.unwrap_or(Err(WriteAheadLogError::Closed))
     }
 
     /// Deletes the segments whose records all have a sequence number of at most `up_to`.
     ///
     /// # Errors
-    /// [`LogError::Io`] if a file cannot be deleted; it is deleted with the next release. [`LogError::Failed`] and
-    /// [`LogError::Closed`].
-    pub async fn release(&self, up_to: u64) -> Result<(), LogError> {
+    /// [`WriteAheadLogError::Io`] if a file cannot be deleted; it is deleted with the next release.
+    /// [`WriteAheadLogError::Failed`] and [`WriteAheadLogError::Closed`].
+    pub async fn release(&self, up_to: u64) -> Result<(), WriteAheadLogError> {
         let (answer, answered) = oneshot::channel();
-        self.commands.send(Command::Release { up_to, answer }).await.map_err(|_| LogError::Closed)?;
-        answered.await.unwrap_or(Err(LogError::Closed))
+        self.commands.send(Command::Release { up_to, answer }).await.map_err(|_| WriteAheadLogError::Closed)?;
+        answered.await.unwrap_or(Err(WriteAheadLogError::Closed))
     }
 
     /// What compares the files of the log with what was acknowledged.
@@ -260,15 +263,15 @@ impl WriteAheadLog {
 /// Opens a segment for appending.
 type OpenFile = Box<dyn Fn(&Path) -> std::io::Result<Box<dyn LogFile>> + Send>;
 
-fn lock_folder(folder: &Path) -> Result<File, LogError> {
+fn lock_folder(folder: &Path) -> Result<File, WriteAheadLogError> {
     let path = folder.join(LOCK_FILE);
     let file = private_file::set_owner_only(File::options().create(true).truncate(false).write(true))
         .open(&path)
-        .map_err(LogError::io("open", &path))?;
+        .map_err(WriteAheadLogError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LogError::Locked { folder: folder.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(LogError::io("lock", &path)(error)),
+        Err(TryLockError::WouldBlock) => Err(WriteAheadLogError::Locked { folder: folder.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(WriteAheadLogError::io("lock", &path)(error)),
     }
 }
 
@@ -277,16 +280,16 @@ const GROUP_RECORDS_MAX: usize = 1024;
 /// Bytes that share a sync. A larger record is synced alone.
 const GROUP_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-struct LogWriter {
+struct WriteAheadLogWriter {
     folder: PathBuf,
-    options: LogOptions,
+    options: WriteAheadLogOptions,
     open_file: OpenFile,
     /// All segments but the active one, oldest first.
     complete: VecDeque<Segment>,
     active: ActiveSegment,
     next_sequence: u64,
     /// Why the log refuses everything.
-    failure: Option<LogError>,
+    failure: Option<WriteAheadLogError>,
     status: Arc<LogStatus>,
     /// Held until the thread ends.
     _lock: File,
@@ -305,17 +308,17 @@ impl ActiveSegment {
     }
 }
 
-impl LogWriter {
+impl WriteAheadLogWriter {
     fn new(
         folder: PathBuf,
-        options: LogOptions,
+        options: WriteAheadLogOptions,
         open_file: OpenFile,
         recovered: RecoveredLog,
         status: Arc<LogStatus>,
         lock: File,
-    ) -> Result<Self, LogError> {
+    ) -> Result<Self, WriteAheadLogError> {
         let path = segment_path(&folder, recovered.last.first_sequence);
-        let file = open_file(&path).map_err(LogError::io("open", &path))?;
+        let file = open_file(&path).map_err(WriteAheadLogError::io("open", &path))?;
         let active = ActiveSegment { file, segment: recovered.last, marker: recovered.last_marker };
         let writer = Self {
             folder,
@@ -383,7 +386,7 @@ impl LogWriter {
         let mut accepted = Vec::with_capacity(group.len());
         for append in group.drain(..) {
             if bytes + append.bytes + MARK_BYTES > bytes_max {
-                drop(append.answer.send(Err(LogError::Full { bytes, bytes_max })));
+                drop(append.answer.send(Err(WriteAheadLogError::Full { bytes, bytes_max })));
             } else {
                 bytes += append.bytes;
                 accepted.push(append);
@@ -393,7 +396,7 @@ impl LogWriter {
     }
 
     /// Writes the records, and returns the sequence number of the first when all of them are synced.
-    fn write_and_sync(&mut self, group: &[Append]) -> Result<u64, LogError> {
+    fn write_and_sync(&mut self, group: &[Append]) -> Result<u64, WriteAheadLogError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -435,25 +438,26 @@ impl LogWriter {
     }
 
     /// Removes what a failed write left behind the last good record.
-    fn undo_write(&mut self, error: std::io::Error) -> LogError {
+    fn undo_write(&mut self, error: std::io::Error) -> WriteAheadLogError {
         match self.active.file.truncate(self.active.segment.bytes) {
-            Ok(()) => LogError::not_written(error),
+            Ok(()) => WriteAheadLogError::not_written(error),
             Err(truncate_error) => self.fail(truncate_error),
         }
     }
 
     /// From now on, the log refuses everything. After a failed sync the system may have dropped the bytes, so a further
     /// sync that succeeds would prove nothing.
-    fn fail(&mut self, error: std::io::Error) -> LogError {
-        let failure = LogError::Failed { source: Arc::new(error) };
+    fn fail(&mut self, error: std::io::Error) -> WriteAheadLogError {
+        let failure = WriteAheadLogError::Failed { source: Arc::new(error) };
         self.failure = Some(failure.clone());
         self.status.has_failed.store(true, Ordering::Release);
         failure
     }
 
-    fn begin_segment(&mut self) -> Result<(), LogError> {
+    fn begin_segment(&mut self) -> Result<(), WriteAheadLogError> {
         let header = SegmentHeader::new(self.next_sequence);
-        let path = create_segment(&self.folder, self.next_sequence, &header.encode()).map_err(LogError::not_written)?;
+        let path = create_segment(&self.folder, self.next_sequence, &header.encode())
+            .map_err(WriteAheadLogError::not_written)?;
         let opened = sync_folder(&self.folder).and_then(|()| (self.open_file)(&path));
         // The new file exists, and records in the one before would follow it.
         let file = opened.map_err(|error| self.fail(error))?;
@@ -465,7 +469,7 @@ impl LogWriter {
         Ok(())
     }
 
-    fn release(&mut self, up_to: u64) -> Result<(), LogError> {
+    fn release(&mut self, up_to: u64) -> Result<(), WriteAheadLogError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -484,10 +488,10 @@ impl LogWriter {
             self.status.oldest_sequence.store(next_first, Ordering::Release);
             if let Err(error) = remove_segment(&path) {
                 self.publish_status();
-                return Err(LogError::io("remove", &path)(error));
+                return Err(WriteAheadLogError::io("remove", &path)(error));
             }
             // The deletions must reach the disk in this order, or segments would be missing between others.
-            sync_folder(&self.folder).map_err(LogError::io("sync", &self.folder))?;
+            sync_folder(&self.folder).map_err(WriteAheadLogError::io("sync", &self.folder))?;
             self.complete.pop_front();
             is_changed = true;
         }

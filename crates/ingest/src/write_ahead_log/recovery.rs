@@ -18,7 +18,7 @@ use super::segment::{
     HeaderError, MARK_BYTES, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, SEGMENT_SUFFIX, SegmentHeader, VERSION,
     create_segment, decode_mark, decode_record, find_record, last_mark, marker_positions, segment_path, sync_folder,
 };
-use super::{LogError, LogStatus};
+use super::{LogStatus, WriteAheadLogError};
 
 const CHANGED: &str = "a record was changed, and complete records follow it";
 const CHANGED_LAST: &str = "a record was changed after it was acknowledged";
@@ -52,8 +52,8 @@ pub(crate) struct LostRecords {
 
 impl LostRecords {
     /// The error of a log that must be whole.
-    pub(crate) fn to_error(&self) -> LogError {
-        LogError::Damaged { file: self.file.clone(), offset: self.offset, problem: self.problem }
+    pub(crate) fn to_error(&self) -> WriteAheadLogError {
+        WriteAheadLogError::Damaged { file: self.file.clone(), offset: self.offset, problem: self.problem }
     }
 }
 
@@ -86,22 +86,22 @@ enum Repair {
 pub(crate) fn recover(
     folder: &Path,
     acknowledged: u64,
-    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
-) -> Result<RecoveredLog, LogError> {
+    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+) -> Result<RecoveredLog, WriteAheadLogError> {
     remove_unfinished(folder)?;
     if list_segments(folder)?.is_empty() {
         create(folder, acknowledged + 1)?;
     }
     // There is a segment.
-    read_segments(folder, acknowledged, Repair::Yes, visit)?.ok_or(LogError::Closed)
+    read_segments(folder, acknowledged, Repair::Yes, visit)?.ok_or(WriteAheadLogError::Closed)
 }
 
 /// As [`recover`], without changing anything.
 pub(crate) fn read_log(
     folder: &Path,
     acknowledged: u64,
-    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
-) -> Result<(), LogError> {
+    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+) -> Result<(), WriteAheadLogError> {
     read_segments(folder, acknowledged, Repair::No, visit).map(drop)
 }
 
@@ -110,8 +110,8 @@ fn read_segments(
     folder: &Path,
     acknowledged: u64,
     repair: Repair,
-    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
-) -> Result<Option<RecoveredLog>, LogError> {
+    visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+) -> Result<Option<RecoveredLog>, WriteAheadLogError> {
     let first_sequences = list_segments(folder)?;
     let mut complete = Vec::new();
     let mut first_sequences = first_sequences.into_iter().peekable();
@@ -152,19 +152,19 @@ struct SegmentReader {
 }
 
 impl SegmentReader {
-    fn open(folder: &Path, first_sequence: u64, is_last: bool, repair: Repair) -> Result<Self, LogError> {
+    fn open(folder: &Path, first_sequence: u64, is_last: bool, repair: Repair) -> Result<Self, WriteAheadLogError> {
         let path = segment_path(folder, first_sequence);
         let mut content = match std::fs::read(&path) {
             Ok(content) => content,
             Err(error) if error.kind() == ErrorKind::IsADirectory => {
                 return Ok(Self { path, content: Vec::new(), first_sequence, header: None, repair });
             }
-            Err(error) => return Err(LogError::io("read", &path)(error)),
+            Err(error) => return Err(WriteAheadLogError::io("read", &path)(error)),
         };
         let header = match SegmentHeader::decode(&content) {
             Ok(header) if header.first_sequence == first_sequence => Some(header),
             Err(HeaderError::Version(version)) => {
-                return Err(LogError::Version { file: path, version, supported: VERSION });
+                return Err(WriteAheadLogError::Version { file: path, version, supported: VERSION });
             }
             // The file system lost the end of a new file, or the header was changed before there was a record. The name
             // of the file has the sequence counter.
@@ -190,8 +190,8 @@ impl SegmentReader {
         &self,
         following: Option<u64>,
         acknowledged: u64,
-        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), LogError>,
-    ) -> Result<(Segment, u64), LogError> {
+        visit: &mut dyn FnMut(RecoveredRecord) -> Result<(), WriteAheadLogError>,
+    ) -> Result<(Segment, u64), WriteAheadLogError> {
         let bytes = self.content.len();
         let mut sequence = self.first_sequence;
         let Some(SegmentHeader { marker, .. }) = self.header else {
@@ -263,7 +263,7 @@ impl SegmentReader {
     }
 
     /// Cuts off the incomplete record at `offset`, which was never acknowledged.
-    fn cut(&self, offset: usize) -> Result<(), LogError> {
+    fn cut(&self, offset: usize) -> Result<(), WriteAheadLogError> {
         if self.repair == Repair::No {
             return Ok(());
         }
@@ -274,20 +274,20 @@ impl SegmentReader {
             .write(true)
             .open(&self.path)
             .and_then(|file| file.set_len(offset as u64).and_then(|()| file.sync_all()))
-            .map_err(LogError::io("cut the incomplete end off", &self.path))
+            .map_err(WriteAheadLogError::io("cut the incomplete end off", &self.path))
     }
 }
 
-fn create(folder: &Path, first_sequence: u64) -> Result<SegmentHeader, LogError> {
+fn create(folder: &Path, first_sequence: u64) -> Result<SegmentHeader, WriteAheadLogError> {
     let header = SegmentHeader::new(first_sequence);
     create_segment(folder, first_sequence, &header.encode())
         .and_then(|_| sync_folder(folder))
-        .map_err(LogError::io("create a segment in", folder))?;
+        .map_err(WriteAheadLogError::io("create a segment in", folder))?;
     Ok(header)
 }
 
 /// The first sequence numbers of the segments, ascending. They have 63 bits, as in Delta tables.
-pub(crate) fn list_segments(folder: &Path) -> Result<Vec<u64>, LogError> {
+pub(crate) fn list_segments(folder: &Path) -> Result<Vec<u64>, WriteAheadLogError> {
     let sequence = |path: &PathBuf| {
         let number = path.file_name()?.to_str()?.strip_suffix(SEGMENT_SUFFIX)?.parse::<u64>().ok()?;
         (number > 0 && i64::try_from(number).is_ok()).then_some(number)
@@ -298,22 +298,22 @@ pub(crate) fn list_segments(folder: &Path) -> Result<Vec<u64>, LogError> {
 }
 
 /// Removes files whose creation was interrupted.
-fn remove_unfinished(folder: &Path) -> Result<(), LogError> {
+fn remove_unfinished(folder: &Path) -> Result<(), WriteAheadLogError> {
     for path in list_files(folder)? {
         if path.extension().is_some_and(|extension| extension == "new") && !path.is_dir() {
-            std::fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
+            std::fs::remove_file(&path).map_err(WriteAheadLogError::io("remove", &path))?;
         }
     }
     Ok(())
 }
 
-fn list_files(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
-    let entries = std::fs::read_dir(folder).map_err(LogError::io("list", folder))?;
-    entries.map(|entry| entry.map(|entry| entry.path()).map_err(LogError::io("list", folder))).collect()
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>, WriteAheadLogError> {
+    let entries = std::fs::read_dir(folder).map_err(WriteAheadLogError::io("list", folder))?;
+    entries.map(|entry| entry.map(|entry| entry.path()).map_err(WriteAheadLogError::io("list", folder))).collect()
 }
 
-fn damaged(file: &Path, offset: usize, problem: &'static str) -> LogError {
-    LogError::Damaged { file: file.to_owned(), offset: offset as u64, problem }
+fn damaged(file: &Path, offset: usize, problem: &'static str) -> WriteAheadLogError {
+    WriteAheadLogError::Damaged { file: file.to_owned(), offset: offset as u64, problem }
 }
 
 /// Compares the files of an open log with what was acknowledged.
@@ -338,7 +338,7 @@ pub(crate) struct LogCheck {
 struct ReadSegment {
     first_sequence: u64,
     next_sequence: u64,
-    problem: Option<LogError>,
+    problem: Option<WriteAheadLogError>,
 }
 
 impl LogChecker {
@@ -353,8 +353,8 @@ impl LogChecker {
     /// Blocks the thread while it reads the log.
     ///
     /// # Errors
-    /// [`LogError::Io`] if a file cannot be read.
-    pub(crate) fn check(&self, mut visit: impl FnMut(u64, &[u8])) -> Result<LogCheck, LogError> {
+    /// [`WriteAheadLogError::Io`] if a file cannot be read.
+    pub(crate) fn check(&self, mut visit: impl FnMut(u64, &[u8])) -> Result<LogCheck, WriteAheadLogError> {
         let acknowledged = self.status.next_sequence.load(Ordering::Acquire).saturating_sub(1);
         let mut segments = Vec::new();
         for first_sequence in list_segments(&self.folder)? {
@@ -382,7 +382,7 @@ fn read_segment(
     first_sequence: u64,
     acknowledged: u64,
     visit: &mut impl FnMut(u64, &[u8]),
-) -> Result<Option<ReadSegment>, LogError> {
+) -> Result<Option<ReadSegment>, WriteAheadLogError> {
     let path = segment_path(folder, first_sequence);
     let content = match std::fs::read(&path) {
         Ok(content) => content,
@@ -391,7 +391,7 @@ fn read_segment(
             let problem = Some(damaged(&path, 0, FOLDER));
             return Ok(Some(ReadSegment { first_sequence, next_sequence: first_sequence, problem }));
         }
-        Err(error) => return Err(LogError::io("read", &path)(error)),
+        Err(error) => return Err(WriteAheadLogError::io("read", &path)(error)),
     };
     let mut sequence = first_sequence;
     let mut problem = None;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tidegate_ingest::{LogError, LogOptions, WriteAheadLog};
+use tidegate_ingest::{WriteAheadLog, WriteAheadLogError, WriteAheadLogOptions};
 
 type Records = Vec<(u64, Bytes)>;
 
@@ -18,7 +18,7 @@ const HEADER_BYTES: usize = 32;
 const RECORD_HEADER_BYTES: usize = 24;
 const MARK_BYTES: usize = 24;
 
-fn open_with(folder: &Path, options: LogOptions) -> Result<(WriteAheadLog, Records), LogError> {
+fn open_with(folder: &Path, options: WriteAheadLogOptions) -> Result<(WriteAheadLog, Records), WriteAheadLogError> {
     let mut records = Vec::new();
     let log = WriteAheadLog::open(folder, options, |sequence, record| {
         records.push((sequence, record));
@@ -27,12 +27,12 @@ fn open_with(folder: &Path, options: LogOptions) -> Result<(WriteAheadLog, Recor
     Ok((log, records))
 }
 
-fn open(folder: &Path) -> Result<(WriteAheadLog, Records), LogError> {
-    open_with(folder, LogOptions::default())
+fn open(folder: &Path) -> Result<(WriteAheadLog, Records), WriteAheadLogError> {
+    open_with(folder, WriteAheadLogOptions::default())
 }
 
-fn small_segments() -> LogOptions {
-    LogOptions { segment_bytes: 200, ..LogOptions::default() }
+fn small_segments() -> WriteAheadLogOptions {
+    WriteAheadLogOptions { segment_bytes: 200, ..WriteAheadLogOptions::default() }
 }
 
 fn segments(folder: &Path) -> Vec<PathBuf> {
@@ -46,7 +46,7 @@ async fn append(log: &WriteAheadLog, text: &str) -> u64 {
     log.append(vec![Bytes::copy_from_slice(text.as_bytes())]).await.unwrap()
 }
 
-async fn log_of(folder: &Path, options: LogOptions, records: &[String]) {
+async fn log_of(folder: &Path, options: WriteAheadLogOptions, records: &[String]) {
     let (log, _) = open_with(folder, options).unwrap();
     for record in records {
         append(&log, record).await;
@@ -65,7 +65,7 @@ async fn records_are_replayed_in_order_and_the_counter_goes_on() {
     assert_eq!(log.append(Vec::new()).await.unwrap(), 3);
     assert_eq!(log.oldest_sequence(), Some(1));
     log.close().await;
-    assert!(matches!(log.append(Vec::new()).await, Err(LogError::Closed)));
+    assert!(matches!(log.append(Vec::new()).await, Err(WriteAheadLogError::Closed)));
     let (log, records) = open(folder.path()).unwrap();
     assert_eq!(records, [(1, Bytes::from("one")), (2, Bytes::from("two")), (3, Bytes::new())]);
     assert_eq!(log.last_sequence(), 3);
@@ -75,7 +75,9 @@ async fn records_are_replayed_in_order_and_the_counter_goes_on() {
 #[tokio::test]
 async fn concurrent_records_are_acknowledged_in_the_order_of_their_actions() {
     let folder = TempDir::new().unwrap();
-    let (log, _) = open_with(folder.path(), LogOptions { segment_bytes: 2000, ..LogOptions::default() }).unwrap();
+    let (log, _) =
+        open_with(folder.path(), WriteAheadLogOptions { segment_bytes: 2000, ..WriteAheadLogOptions::default() })
+            .unwrap();
     let log = Arc::new(log);
     let order = Arc::new(Mutex::new(Vec::new()));
     let tasks: Vec<_> = (0..200)
@@ -130,7 +132,7 @@ async fn released_segments_are_deleted_and_the_counter_survives_an_empty_log() {
 async fn a_second_opening_is_refused() {
     let folder = TempDir::new().unwrap();
     let (log, _) = open(folder.path()).unwrap();
-    assert!(matches!(open(folder.path()), Err(LogError::Locked { .. })));
+    assert!(matches!(open(folder.path()), Err(WriteAheadLogError::Locked { .. })));
     log.close().await;
     assert!(open(folder.path()).is_ok());
 }
@@ -138,12 +140,12 @@ async fn a_second_opening_is_refused() {
 #[tokio::test]
 async fn a_log_above_its_bound_refuses_records_until_some_are_released() {
     let folder = TempDir::new().unwrap();
-    let options = LogOptions { bytes_max: 300, ..small_segments() };
+    let options = WriteAheadLogOptions { bytes_max: 300, ..small_segments() };
     let (log, _) = open_with(folder.path(), options).unwrap();
     let large = "x".repeat(150);
     append(&log, &large).await;
     let refused = log.append(vec![Bytes::from(large.clone())]).await;
-    assert!(matches!(refused, Err(LogError::Full { bytes_max: 300, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(WriteAheadLogError::Full { bytes_max: 300, .. })), "{refused:?}");
     log.release(1).await.unwrap();
     assert_eq!(append(&log, &large).await, 2);
 }
@@ -160,7 +162,7 @@ struct CutLog {
 async fn cut_log(records: &[String]) -> CutLog {
     let folder = TempDir::new().unwrap();
     log_of(folder.path(), small_segments(), &["first".repeat(40), "second".repeat(30)]).await;
-    log_of(folder.path(), LogOptions::default(), records).await;
+    log_of(folder.path(), WriteAheadLogOptions::default(), records).await;
     let (_, all) = open(folder.path()).unwrap();
     let last = segments(folder.path()).pop().unwrap();
     let first: u64 = last.file_stem().unwrap().to_str().unwrap().parse().unwrap();
@@ -195,10 +197,10 @@ impl CutLog {
 }
 
 /// The lock of a dropped log is released a moment later, when its thread ends.
-fn open_until_unlocked(folder: &Path) -> Result<(WriteAheadLog, Records), LogError> {
+fn open_until_unlocked(folder: &Path) -> Result<(WriteAheadLog, Records), WriteAheadLogError> {
     loop {
         match open(folder) {
-            Err(LogError::Locked { .. }) => std::thread::yield_now(),
+            Err(WriteAheadLogError::Locked { .. }) => std::thread::yield_now(),
             opened => return opened,
         }
     }
@@ -246,7 +248,7 @@ async fn damage_of_an_acknowledged_record_is_an_error_with_file_and_offset() {
         fs::write(&log.last, &content).unwrap();
         let is_in_record = places.iter().any(|record| record.contains(&position));
         match open_until_unlocked(log.folder.path()) {
-            Err(LogError::Damaged { file, offset, .. }) if is_in_record => {
+            Err(WriteAheadLogError::Damaged { file, offset, .. }) if is_in_record => {
                 assert_eq!(file, log.last);
                 assert_eq!(log.complete(offset as usize), log.complete(position), "{position}");
                 assert!(offset as usize <= position);
@@ -282,7 +284,11 @@ async fn damage_in_an_earlier_segment_and_a_missing_segment_are_errors() {
     let without_mark = content.len() - MARK_BYTES;
     for changed in [&content[..without_mark - 1], &content[..40], &content[..32], &content[..10], &[]] {
         fs::write(&files[1], changed).unwrap();
-        assert!(matches!(open_until_unlocked(folder.path()), Err(LogError::Damaged { .. })), "{}", changed.len());
+        assert!(
+            matches!(open_until_unlocked(folder.path()), Err(WriteAheadLogError::Damaged { .. })),
+            "{}",
+            changed.len()
+        );
     }
     fs::remove_file(&files[1]).unwrap();
     let error = open_until_unlocked(folder.path()).unwrap_err();
@@ -292,16 +298,17 @@ async fn damage_in_an_earlier_segment_and_a_missing_segment_are_errors() {
 #[tokio::test]
 async fn a_newer_version_and_a_refused_record_are_errors() {
     let folder = TempDir::new().unwrap();
-    log_of(folder.path(), LogOptions::default(), &["one".to_owned()]).await;
-    let refused = WriteAheadLog::open(folder.path(), LogOptions::default(), |_, _| Err(std::io::Error::other("no")));
-    assert!(matches!(refused, Err(LogError::Replay { sequence: 1, .. })), "{refused:?}");
+    log_of(folder.path(), WriteAheadLogOptions::default(), &["one".to_owned()]).await;
+    let refused =
+        WriteAheadLog::open(folder.path(), WriteAheadLogOptions::default(), |_, _| Err(std::io::Error::other("no")));
+    assert!(matches!(refused, Err(WriteAheadLogError::Replay { sequence: 1, .. })), "{refused:?}");
     let file = segments(folder.path()).pop().unwrap();
     let mut content = fs::read(&file).unwrap();
     content[8] = 2;
     let checksum = crc32fast::hash(&content[..28]);
     content[28..32].copy_from_slice(&checksum.to_le_bytes());
     fs::write(&file, content).unwrap();
-    assert!(matches!(open(folder.path()), Err(LogError::Version { version: 2, supported: 1, .. })));
+    assert!(matches!(open(folder.path()), Err(WriteAheadLogError::Version { version: 2, supported: 1, .. })));
 }
 
 proptest! {
@@ -318,7 +325,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let records: Vec<Bytes> = records.into_iter().map(Bytes::from).collect();
         runtime.block_on(async {
-            let options = LogOptions { segment_bytes, ..LogOptions::default() };
+            let options = WriteAheadLogOptions { segment_bytes, ..WriteAheadLogOptions::default() };
             let (log, _) = open_with(folder.path(), options).unwrap();
             for record in &records {
                 log.append(vec![record.clone()]).await.unwrap();

@@ -14,7 +14,7 @@ use proptest::test_runner::Config;
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::{CompactionOptions, PartitionBy, WriterOptions};
-use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, TableDeclaration};
+use tidegate_ingest::{IngestFolder, IngestOptions, TableDeclaration, WriteAheadLogOptions};
 use tidegate_query::{IngestTarget, WriteMode, WriteRequest, WriteStart};
 use tokio::runtime::Runtime;
 
@@ -39,7 +39,7 @@ fn busy() -> IngestOptions {
         compaction: CompactionOptions { files_min: 3, ..CompactionOptions::default() },
         // Rows of the third partition wait on disk.
         writer: WriterOptions { open_files_max: 2, memory_bytes_max: 500, ..WriterOptions::default() },
-        log: LogOptions { segment_bytes: 20_000, ..LogOptions::default() },
+        log: WriteAheadLogOptions { segment_bytes: 20_000, ..WriteAheadLogOptions::default() },
         ..options()
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest::delta::StopFlag;
-use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, lost_tables, verify_folder};
+use tidegate_ingest::{IngestFolder, IngestOptions, WriteAheadLogOptions, lost_tables, verify_folder};
 use tidegate_query::{IngestMaintenance, IngestTarget, WriteMode, WriteRequest};
 
 use super::damaged_files::{
@@ -224,7 +224,7 @@ async fn a_record_of_unknown_tables_closes_those_that_may_have_lost_rows() {
 #[tokio::test]
 async fn a_missing_segment_closes_the_tables_that_it_may_have_had() {
     let path = TempDir::new().unwrap();
-    let log = LogOptions { segment_bytes: 200, ..LogOptions::default() };
+    let log = WriteAheadLogOptions { segment_bytes: 200, ..WriteAheadLogOptions::default() };
     let folder = open_with(path.path(), IngestOptions { log, ..options() }).await;
     append(&folder, "readings", 0, 10).await;
     append(&folder, "events", 0, 5).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::StopFlag;
-use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, verify_folder};
+use tidegate_ingest::{IngestFolder, IngestOptions, WriteAheadLogOptions, verify_folder};
 use tidegate_query::IngestTarget;
 
 use super::damaged_files::{change, crashed, make_unsupported, make_unwritable, records};
@@ -17,7 +17,7 @@ const LOG_BYTES_MAX: u64 = 30_000;
 
 /// A log that is full after ten writes of 100 rows.
 fn small_log() -> IngestOptions {
-    IngestOptions { log: LogOptions { segment_bytes: 4096, bytes_max: LOG_BYTES_MAX }, ..options() }
+    IngestOptions { log: WriteAheadLogOptions { segment_bytes: 4096, bytes_max: LOG_BYTES_MAX }, ..options() }
 }
 
 async fn open(path: &Path) -> Arc<IngestFolder> {

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 use tidegate_ingest::delta::StopFlag;
-use tidegate_ingest::{IngestFolder, IngestOptions, LogOptions, verify_folder};
+use tidegate_ingest::{IngestFolder, IngestOptions, WriteAheadLogOptions, verify_folder};
 
 use super::damaged_files::{change, crashed, segment};
 use super::fixture::{append, open, open_with, options, range, values};
@@ -30,7 +30,7 @@ async fn with_id(id: Option<&str>) -> TempDir {
 /// Three records in a segment each. The rows of the second, which are those of `events`, are in a data file, too.
 async fn three_segments() -> TempDir {
     let path = TempDir::new().unwrap();
-    let log = LogOptions { segment_bytes: 200, ..LogOptions::default() };
+    let log = WriteAheadLogOptions { segment_bytes: 200, ..WriteAheadLogOptions::default() };
     let folder = open_with(path.path(), IngestOptions { log, ..options() }).await;
     append(&folder, "readings", 0, 10).await;
     append(&folder, "events", 0, 5).await;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
-use tidegate_ingest::{IngestOptions, LogOptions};
+use tidegate_ingest::{IngestOptions, WriteAheadLogOptions};
 
 use super::fixture::{append, open_with, options, range, reopen, request, rows, schema, values, write};
 
@@ -71,7 +71,7 @@ async fn when_rows_cannot_be_moved_writes_are_refused_and_later_nothing_is_missi
 #[tokio::test]
 async fn a_full_log_refuses_writes_until_rows_are_moved() {
     let path = TempDir::new().unwrap();
-    let log = LogOptions { segment_bytes: 4096, bytes_max: 30_000 };
+    let log = WriteAheadLogOptions { segment_bytes: 4096, bytes_max: 30_000 };
     let folder = open_with(path.path(), IngestOptions { log, ..options() }).await;
     let mut stored = 0;
     let error = loop {
