@@ -1,6 +1,6 @@
 //! Tables that take rows: a write-ahead log, and Delta tables that it is emptied into.
 //!
-//! - [`IngestFolder`]: a folder of tables, which implements [`IngestTarget`](tidegate_query::IngestTarget).
+//! - [`IngestFolder`]: a folder of tables, which implements [`WriteTarget`](tidegate_query::WriteTarget).
 //! - [`WriteAheadLog`]: the log.
 //! - [`delta`]: the Delta tables that it is emptied into.
 

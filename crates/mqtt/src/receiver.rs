@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_core::Backoff;
-use tidegate_query::{IngestTarget, NodeMemory};
+use tidegate_query::{NodeMemory, WriteTarget};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +77,7 @@ impl MqttReceiver {
     /// The options have no problems, as [`MqttOptions::problems`] and [`MqttOptions::table_problems`] find them. Must be
     /// called within a runtime of tokio.
     #[must_use]
-    pub fn start(options: MqttOptions, target: Arc<dyn IngestTarget>, memory: Arc<NodeMemory>) -> Self {
+    pub fn start(options: MqttOptions, target: Arc<dyn WriteTarget>, memory: Arc<NodeMemory>) -> Self {
         let options = Arc::new(options);
         let counters = Arc::new(MqttCounters::default());
         let stop = CancellationToken::new();

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicr
 use tidegate_core::{Backoff, Error, ErrorKind};
 use tidegate_ingest_formats::{BodyFormat, RowPosition};
 use tidegate_query::{
-    IngestTarget, NodeMemory, REJECTS_SUFFIX, TableWrite, WriteMode, WriteRequest, WriteStart, rejected_rows_schema,
+    NodeMemory, REJECTS_SUFFIX, TableWrite, WriteMode, WriteRequest, WriteStart, WriteTarget, rejected_rows_schema,
 };
 
 use crate::decode::{DecodedMessages, RejectedMessage, decode};
@@ -26,7 +26,7 @@ const INLINE_BYTES: usize = 32 << 10;
 /// The table of the messages.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) target: Arc<dyn IngestTarget>,
+    pub(crate) target: Arc<dyn WriteTarget>,
     pub(crate) options: Arc<MqttOptions>,
     pub(crate) counters: Arc<MqttCounters>,
     pub(crate) memory: Arc<NodeMemory>,
@@ -130,7 +130,7 @@ fn split(messages: Range<usize>, error: &Error) -> Vec<Group> {
 const TIME_ZONE: &str = "UTC";
 
 /// Stores the rows and the rejected rows in one write. When it returns, they are on disk.
-async fn write(target: &dyn IngestTarget, table: &str, subject: &str, decoded: DecodedMessages) -> Result<(), Error> {
+async fn write(target: &dyn WriteTarget, table: &str, subject: &str, decoded: DecodedMessages) -> Result<(), Error> {
     let mut batches = Vec::new();
     batches.extend(decoded.rows.map(|rows| (table.to_owned(), rows)));
     if !decoded.rejected.is_empty() {

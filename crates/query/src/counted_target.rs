@@ -8,18 +8,18 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal, WriteTotals};
 use tidegate_results::batch_bytes;
 
-use crate::ingest::{IngestTable, IngestTarget, RowWriter, WriteReceipt, WriteRequest, WriteStart, is_rejects_table};
+use crate::ingest::{IngestTable, RowWriter, WriteReceipt, WriteRequest, WriteStart, WriteTarget, is_rejects_table};
 
 /// Counts the writes to a target.
 #[derive(Debug)]
 pub struct CountedTarget {
-    target: Arc<dyn IngestTarget>,
+    target: Arc<dyn WriteTarget>,
     totals: Arc<Mutex<WriteTotals>>,
 }
 
 impl CountedTarget {
     /// Counts from zero what is written to `target` through this value.
-    pub fn new(target: Arc<dyn IngestTarget>) -> Self {
+    pub fn new(target: Arc<dyn WriteTarget>) -> Self {
         Self { target, totals: Arc::default() }
     }
 
@@ -36,7 +36,7 @@ impl CountedTarget {
 }
 
 #[async_trait]
-impl IngestTarget for CountedTarget {
+impl WriteTarget for CountedTarget {
     fn database(&self) -> &str {
         self.target.database()
     }
@@ -45,7 +45,7 @@ impl IngestTarget for CountedTarget {
         self.target.tables()
     }
 
-    fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
+    fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn WriteTarget>> {
         let target = self.target.for_caller(caller)?;
         Some(Arc::new(Self { target, totals: self.totals.clone() }))
     }

@@ -155,7 +155,7 @@ pub trait RowWriter: Send + Debug {
 
 /// The tables of a database that take rows.
 #[async_trait]
-pub trait IngestTarget: Send + Sync + Debug + 'static {
+pub trait WriteTarget: Send + Sync + Debug + 'static {
     /// The name of the database.
     fn database(&self) -> &str;
 
@@ -163,7 +163,7 @@ pub trait IngestTarget: Send + Sync + Debug + 'static {
     fn tables(&self) -> Vec<String>;
 
     /// The same tables for the rows of `caller`. `None` if they are the same for all callers.
-    fn for_caller(&self, _caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
+    fn for_caller(&self, _caller: &Principal) -> Option<Arc<dyn WriteTarget>> {
         None
     }
 
@@ -186,7 +186,7 @@ pub trait IngestTarget: Send + Sync + Debug + 'static {
     /// Removes the table with its rows.
     ///
     /// # Errors
-    /// `NotFound` as of [`IngestTarget::table`]; `InvalidArguments` if this database does not drop tables.
+    /// `NotFound` as of [`WriteTarget::table`]; `InvalidArguments` if this database does not drop tables.
     async fn drop_table(&self, table: &str) -> Result<(), Error>;
 }
 

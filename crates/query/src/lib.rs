@@ -44,10 +44,9 @@ pub use format::{
     field_type_name, is_foreign_text, missing_nodes_of_schema, type_name, with_type_name, without_type_name,
 };
 pub use ingest::{
-    ColumnStamp, DeclaredTable, DeclaredTables, IngestMaintenance, IngestStatus, IngestTable, IngestTarget,
-    IngestVerification, REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite, TargetColumn,
-    WriteMode, WritePlan, WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, is_rejects_table,
-    rejected_rows_schema,
+    ColumnStamp, DeclaredTable, DeclaredTables, IngestMaintenance, IngestStatus, IngestTable, IngestVerification,
+    REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite, TargetColumn, WriteMode, WritePlan,
+    WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, WriteTarget, is_rejects_table, rejected_rows_schema,
 };
 pub use network::{
     MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,

@@ -20,8 +20,8 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{
-    Database, IngestTable, IngestTarget, NodeDatabase, NodeWrite, RowWriter, WriteMode, WriteReceipt, WriteRequest,
-    WriteStart,
+    Database, IngestTable, NodeDatabase, NodeWrite, RowWriter, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+    WriteTarget,
 };
 
 use super::network_database::NetworkDatabase;
@@ -48,7 +48,7 @@ impl NetworkIngest {
 }
 
 #[async_trait]
-impl IngestTarget for NetworkIngest {
+impl WriteTarget for NetworkIngest {
     fn database(&self) -> &str {
         self.network.name()
     }
@@ -57,7 +57,7 @@ impl IngestTarget for NetworkIngest {
         self.tables.to_vec()
     }
 
-    fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn IngestTarget>> {
+    fn for_caller(&self, caller: &Principal) -> Option<Arc<dyn WriteTarget>> {
         let (network, tables) = (self.network.clone(), self.tables.clone());
         Some(Arc::new(Self { network, tables, caller: Some(caller.clone()) }))
     }

@@ -71,7 +71,7 @@ pub(crate) const TRASH_FOLDER: &str = "trash";
 /// How long rows are moved while a folder is closed. A service manager kills what does not end in ten seconds or more.
 const FLUSH_AT_CLOSE: Duration = Duration::from_secs(4);
 
-/// A folder of Delta tables that take rows. Implements [`IngestTarget`](tidegate_query::IngestTarget).
+/// A folder of Delta tables that take rows. Implements [`WriteTarget`](tidegate_query::WriteTarget).
 ///
 /// Dropping it ends its background task; rows that are in the log only are there again when it is opened.
 /// [`IngestFolder::close`] moves them to their tables before.

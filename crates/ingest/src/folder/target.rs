@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX, TableWrite, WriteMode, WriteRequest, WriteStart};
+use tidegate_query::{IngestTable, REJECTS_SUFFIX, TableWrite, WriteMode, WriteRequest, WriteStart, WriteTarget};
 
 use super::columns::{check_new_columns, merge_columns};
 use super::error::{conflict, unavailable};
@@ -23,7 +23,7 @@ const TABLES_MAX: usize = 100;
 const KEY_BYTES_MAX: usize = 1024;
 
 #[async_trait]
-impl IngestTarget for IngestFolder {
+impl WriteTarget for IngestFolder {
     fn database(&self) -> &str {
         &self.shared.name
     }

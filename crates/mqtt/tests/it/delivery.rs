@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest::IngestFolder;
 use tidegate_mqtt::{Delivery, MqttReceiver};
-use tidegate_query::{IngestTable, IngestTarget, WriteRequest, WriteStart};
+use tidegate_query::{IngestTable, WriteRequest, WriteStart, WriteTarget};
 
 use crate::broker::Broker;
 use crate::fixture::{connected, numbered, numbers, open_folder, options, publish, until, until_distinct, within_time};
@@ -142,7 +142,7 @@ struct FailingTarget {
 }
 
 #[async_trait]
-impl IngestTarget for FailingTarget {
+impl WriteTarget for FailingTarget {
     fn database(&self) -> &str {
         self.folder.database()
     }

@@ -41,8 +41,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{
-    DeclaredTable, DeclaredTables, ExtensionType, IngestTable, IngestTarget, TargetColumn, WriteMode, WriteRequest,
-    WriteStart, with_type_name,
+    DeclaredTable, DeclaredTables, ExtensionType, IngestTable, TargetColumn, WriteMode, WriteRequest, WriteStart,
+    WriteTarget, with_type_name,
 };
 use tidegate_sql::{SqlDialect, Transaction};
 use tokio_postgres::types::{Kind, ToSql, Type};
@@ -157,7 +157,7 @@ impl PostgresIngest {
 }
 
 #[async_trait]
-impl IngestTarget for PostgresIngest {
+impl WriteTarget for PostgresIngest {
     fn database(&self) -> &str {
         &self.database
     }

@@ -8,7 +8,7 @@ use tidegate_core::Error;
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresIngest, PostgresIngestOptions, PostgresOptions};
 use tidegate_query::{
-    DeclaredTable, IngestTarget as _, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+    DeclaredTable, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart, WriteTarget as _,
 };
 
 use crate::test_database::{TestDatabase, wait_until};

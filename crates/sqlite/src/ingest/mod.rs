@@ -41,7 +41,7 @@ use std::time::Duration;
 use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use tidegate_core::Error;
-use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, IngestTarget, WriteRequest, WriteStart};
+use tidegate_query::{DeclaredTable, DeclaredTables, IngestTable, WriteRequest, WriteStart, WriteTarget};
 use tidegate_sql::SqlDialect;
 use tokio::sync::Semaphore;
 
@@ -119,7 +119,7 @@ impl SqliteIngest {
 }
 
 #[async_trait]
-impl IngestTarget for SqliteIngest {
+impl WriteTarget for SqliteIngest {
     fn database(&self) -> &str {
         &self.context.database
     }

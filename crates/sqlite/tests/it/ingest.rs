@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use rusqlite::Connection;
 use tidegate_core::Error;
 use tidegate_query::{
-    DeclaredTable, IngestTarget as _, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+    DeclaredTable, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart, WriteTarget as _,
 };
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 

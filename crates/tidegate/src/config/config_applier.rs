@@ -15,7 +15,7 @@ use tidegate_auth::{CredentialAuthenticator, ReloadableAuthenticator, Role};
 use tidegate_core::{Authenticator as _, DatabaseTenants, Grants, Principal};
 use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
-use tidegate_query::{Database, Databases, IngestTarget};
+use tidegate_query::{Database, Databases, WriteTarget};
 use tidegate_runtime::CacheHint;
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
@@ -148,7 +148,7 @@ impl ConfigApplier {
         self.applied.lock().databases.databases().chain(self.command_line_databases.iter().cloned()).collect()
     }
 
-    pub(crate) fn ingest_targets(&self) -> Vec<Arc<dyn IngestTarget>> {
+    pub(crate) fn ingest_targets(&self) -> Vec<Arc<dyn WriteTarget>> {
         self.applied.lock().databases.by_name.values().filter_map(OpenedDatabase::target).collect()
     }
 

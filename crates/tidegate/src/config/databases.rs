@@ -23,7 +23,7 @@ use futures::future::join_all;
 use tidegate_core::{DatabaseTenants, PrincipalRule};
 use tidegate_engines::{EmbeddedDatabase, Engine, LiveTable};
 use tidegate_postgres_handlers::DatabaseHandlers;
-use tidegate_query::{CountedTarget, Database, IngestTarget, RowPolicies};
+use tidegate_query::{CountedTarget, Database, RowPolicies, WriteTarget};
 use tidegate_tools::TableFunctions;
 
 use super::problem::ConfigProblem;
@@ -162,7 +162,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Counts what is written to `target` of the database `name`. The counters of the previous one go on.
-    fn counted(&self, name: &str, target: impl IngestTarget) -> Arc<CountedTarget> {
+    fn counted(&self, name: &str, target: impl WriteTarget) -> Arc<CountedTarget> {
         let target = CountedTarget::new(Arc::new(target));
         let previous = self.previous.by_name.get(name).and_then(|previous| previous.parts.target.as_ref());
         Arc::new(match previous {
@@ -332,7 +332,7 @@ impl OpenedDatabase {
     }
 
     /// Its tables that take rows.
-    pub(super) fn target(&self) -> Option<Arc<dyn IngestTarget>> {
+    pub(super) fn target(&self) -> Option<Arc<dyn WriteTarget>> {
         match &self.parts.target {
             Some(target) => Some(target.clone()),
             None => self.declared_tables().and_then(|_| self.caller_target()),
@@ -340,7 +340,7 @@ impl OpenedDatabase {
     }
 
     /// Where callers write to: the tables that take rows, or a target that refuses rows while another process writes.
-    pub(super) fn caller_target(&self) -> Option<Arc<dyn IngestTarget>> {
+    pub(super) fn caller_target(&self) -> Option<Arc<dyn WriteTarget>> {
         match &self.parts.folder {
             Some(folder) if matches!(folder.folder_use, FolderUse::Reads) => None,
             Some(folder) => Some(folder.clone()),

@@ -10,7 +10,7 @@ use tidegate_engines::{Engine, RowSelect};
 use tidegate_ingest::delta::PartitionBy;
 use tidegate_ingest::{SchemaEvolution, TableDeclaration};
 use tidegate_query::{
-    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, IngestTarget, NodeMemory, RowTransform,
+    ColumnStamp, DeclaredTable, DeclaredType, IngestMaintenance, IngestTable, NodeMemory, RowTransform, WriteTarget,
 };
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
@@ -79,7 +79,7 @@ pub(super) fn engine_tables(
 pub(super) fn add_tools(
     state: ServedState,
     config: &Config,
-    targets: Vec<Arc<dyn IngestTarget>>,
+    targets: Vec<Arc<dyn WriteTarget>>,
     folders: Vec<Arc<dyn IngestMaintenance>>,
     (tenancy, memory): (DatabaseTenants, &Arc<NodeMemory>),
     built_in: &AllowedNames,

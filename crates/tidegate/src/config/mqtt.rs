@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
-use tidegate_query::{IngestTarget, NodeMemory};
+use tidegate_query::{NodeMemory, WriteTarget};
 use tokio::sync::Mutex;
 
 use super::LoadedConfig;
@@ -17,7 +17,7 @@ use super::types::{MqttConfig, MqttFormat};
 /// What a receiver needs.
 pub(super) struct DeclaredReceiver {
     options: MqttOptions,
-    target: Arc<dyn IngestTarget>,
+    target: Arc<dyn WriteTarget>,
 }
 
 /// The receivers of the applied configuration.
@@ -44,7 +44,7 @@ struct ReceiversState {
     is_serving: bool,
     is_closed: bool,
     declared: Vec<DeclaredReceiver>,
-    running: Vec<(MqttReceiver, Arc<dyn IngestTarget>)>,
+    running: Vec<(MqttReceiver, Arc<dyn WriteTarget>)>,
 }
 
 impl MqttReceivers {
@@ -94,7 +94,7 @@ impl MqttReceivers {
 impl ReceiversState {
     async fn apply(&mut self) {
         let declared = if self.is_serving { self.declared.as_slice() } else { &[] };
-        let is_same = |own: &DeclaredReceiver, (receiver, target): &(MqttReceiver, Arc<dyn IngestTarget>)| {
+        let is_same = |own: &DeclaredReceiver, (receiver, target): &(MqttReceiver, Arc<dyn WriteTarget>)| {
             *receiver.options() == own.options && Arc::ptr_eq(target, &own.target)
         };
         let (kept, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut self.running)

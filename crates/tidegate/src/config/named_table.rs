@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_core::{ErrorKind, Principal};
-use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
+use tidegate_query::{IngestTable, REJECTS_SUFFIX, WriteTarget};
 
 use super::databases::{DatabaseConfig, FolderConfig, OpenDatabases, OpenedDatabase};
 use super::ingest::declared_table;
@@ -13,7 +13,7 @@ use super::types::Config;
 /// A table that takes rows.
 pub(super) struct NamedTable {
     /// `None` if another process writes to it, or if this one takes no rows.
-    pub(super) target: Option<Arc<dyn IngestTarget>>,
+    pub(super) target: Option<Arc<dyn WriteTarget>>,
     /// The name in its database.
     pub(super) name: String,
     /// `None` if the table cannot be read now, or is not known before its first rows.

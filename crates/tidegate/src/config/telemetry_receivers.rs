@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_core::{AllowedNames, DatabaseTenants, Principal, nearest_names};
-use tidegate_query::{Database, IngestTarget, NodeMemory};
+use tidegate_query::{Database, NodeMemory, WriteTarget};
 use tidegate_telemetry::metrics::{JsonLabels, MetricKind};
 use tidegate_telemetry_formats::TelemetryTable;
 use tidegate_tools::{
@@ -36,7 +36,7 @@ pub(super) struct ReceiverDatabases {
 struct ReceiverDatabase {
     database: Arc<dyn Database>,
     /// `None` if this process takes no rows.
-    target: Option<Arc<dyn IngestTarget>>,
+    target: Option<Arc<dyn WriteTarget>>,
     tables: Option<DeclaredTables>,
     /// The tables when the configuration was applied, for a process that does not write them.
     names: Arc<BTreeSet<String>>,

@@ -11,7 +11,7 @@ use tidegate_core::{
     Access, CallLimits, Error, ErrorKind, Format, JsonSchema, Principal, PrincipalRule, nearest_names,
 };
 use tidegate_query::{
-    AnswerMode, Delivery, IngestTable, IngestTarget, OutputOptions, QueryRequest, check_extract, output_schema,
+    AnswerMode, Delivery, IngestTable, OutputOptions, QueryRequest, WriteTarget, check_extract, output_schema,
 };
 use tidegate_runtime::{Answer, CacheHint, Handler, Job, RunningCall, Tool, ToolAnnotations};
 use tidegate_sql::{CommitRule, Statement, Transaction};
@@ -401,7 +401,7 @@ impl DeclaredTool<DeclaredInsert> {
     /// All errors of the declaration.
     pub fn prepare(
         self,
-        target: Arc<dyn IngestTarget>,
+        target: Arc<dyn WriteTarget>,
         table: &str,
         known: Option<&IngestTable>,
         options: IngestToolOptions,

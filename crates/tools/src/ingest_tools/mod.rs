@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tidegate_core::{Access, Acl, AllowedNames, DatabaseTenants, PrincipalRule, TransportKind};
-use tidegate_query::{IngestTarget, NodeMemory};
+use tidegate_query::{NodeMemory, WriteTarget};
 use tidegate_runtime::{SnapshotBuilder, Tool};
 
 pub(crate) use self::body_decoder::on_blocking_thread;
@@ -62,12 +62,12 @@ impl Default for IngestToolOptions {
 
 /// What the tools need: the tables that take rows, and how.
 pub(crate) struct IngestContext {
-    targets: Vec<Arc<dyn IngestTarget>>,
+    targets: Vec<Arc<dyn WriteTarget>>,
     options: IngestToolOptions,
 }
 
 impl IngestContext {
-    pub(crate) fn new(targets: Vec<Arc<dyn IngestTarget>>, options: IngestToolOptions) -> Self {
+    pub(crate) fn new(targets: Vec<Arc<dyn WriteTarget>>, options: IngestToolOptions) -> Self {
         Self { targets, options }
     }
 }
@@ -76,7 +76,7 @@ impl IngestContext {
 /// roles let it write to one of `targets`; without targets, nobody has them.
 pub fn register_ingest_tools(
     builder: SnapshotBuilder,
-    targets: Vec<Arc<dyn IngestTarget>>,
+    targets: Vec<Arc<dyn WriteTarget>>,
     options: IngestToolOptions,
     allowed: &AllowedNames,
 ) -> SnapshotBuilder {

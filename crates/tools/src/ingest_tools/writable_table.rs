@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
-use tidegate_query::{IngestTable, IngestTarget, REJECTS_SUFFIX};
+use tidegate_query::{IngestTable, REJECTS_SUFFIX, WriteTarget};
 
 use super::IngestContext;
 use crate::table_names::strip_database;
@@ -12,7 +12,7 @@ const CHOICES_MAX: usize = 20;
 
 /// A table that the caller may write to.
 pub(crate) struct WritableTable {
-    pub(super) target: Arc<dyn IngestTarget>,
+    pub(super) target: Arc<dyn WriteTarget>,
     pub(super) table: IngestTable,
     /// Whether the table exists, or is declared.
     pub(super) exists: bool,
@@ -20,7 +20,7 @@ pub(crate) struct WritableTable {
 
 impl IngestContext {
     /// The databases that `principal` may write to.
-    pub(super) fn targets_for(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn IngestTarget>> {
+    pub(super) fn targets_for(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn WriteTarget>> {
         self.targets.iter().filter(move |target| {
             let database = target.database();
             principal.grants.may_ingest_into(database) && self.options.tenancy.admits(database, principal)
@@ -50,7 +50,7 @@ impl IngestContext {
     }
 
     /// The only database that `principal` may write to, or the one whose name is before `table`.
-    fn target_of(&self, table: &str, principal: &Principal) -> Result<&Arc<dyn IngestTarget>, Error> {
+    fn target_of(&self, table: &str, principal: &Principal) -> Result<&Arc<dyn WriteTarget>, Error> {
         let mut all = self.targets_for(principal);
         if let (Some(only), None) = (all.next(), all.next()) {
             return Ok(only);
@@ -114,7 +114,7 @@ impl IngestContext {
 
     /// The tables of the database, or of all databases if it does not exist: those with similar names, or else the first.
     fn choices(&self, database: &str, table: &str, principal: &Principal) -> Vec<String> {
-        let tables_of = |target: &Arc<dyn IngestTarget>| {
+        let tables_of = |target: &Arc<dyn WriteTarget>| {
             let database = target.database().to_owned();
             let tables = target.tables();
             let granted = tables.into_iter().filter(|table| principal.grants.may_ingest(&database, table));
@@ -124,7 +124,7 @@ impl IngestContext {
         let (name, names): (String, Vec<String>) = match own {
             Some(target) => (table.to_owned(), tables_of(target)),
             None => {
-                let qualified = |target: &Arc<dyn IngestTarget>| {
+                let qualified = |target: &Arc<dyn WriteTarget>| {
                     let database = target.database().to_owned();
                     tables_of(target).into_iter().map(move |table| format!("{database}.{table}"))
                 };

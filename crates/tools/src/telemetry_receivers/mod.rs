@@ -23,7 +23,7 @@ use serde_json::json;
 use tidegate_core::{
     Access, Acl, AllowedNames, Budget, DatabaseTenants, Error, ErrorKind, Principal, TransportKind, WriteRows,
 };
-use tidegate_query::{IngestTarget, NodeMemory, NodeReservation};
+use tidegate_query::{NodeMemory, NodeReservation, WriteTarget};
 use tidegate_runtime::{
     AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, RequestBodyTypes, RunningCall, SnapshotBuilder,
     Tool, WrittenRecords,
@@ -54,11 +54,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub struct TelemetryReceivers {
     /// OTLP over HTTP.
-    pub otlp: Option<Arc<dyn IngestTarget>>,
+    pub otlp: Option<Arc<dyn WriteTarget>>,
     /// Prometheus remote write.
-    pub prometheus: Option<Arc<dyn IngestTarget>>,
+    pub prometheus: Option<Arc<dyn WriteTarget>>,
     /// The bulk API of Elasticsearch.
-    pub bulk: Option<Arc<dyn IngestTarget>>,
+    pub bulk: Option<Arc<dyn WriteTarget>>,
     /// The tenants of the databases.
     pub tenancy: DatabaseTenants,
     /// The memory that bodies draw on.
@@ -67,7 +67,7 @@ pub struct TelemetryReceivers {
 
 /// What one of the tools needs.
 struct ReceiverContext {
-    target: Arc<dyn IngestTarget>,
+    target: Arc<dyn WriteTarget>,
     tenancy: DatabaseTenants,
     limits: TelemetryLimits,
     memory: Arc<NodeMemory>,
@@ -86,7 +86,7 @@ pub fn register_telemetry_receivers(
 ) -> SnapshotBuilder {
     let TelemetryReceivers { otlp, prometheus, bulk, tenancy, memory } = receivers;
     let decoding = Arc::new(Semaphore::new(DECODED_AT_ONCE));
-    let context = |target: Arc<dyn IngestTarget>| {
+    let context = |target: Arc<dyn WriteTarget>| {
         Arc::new(ReceiverContext {
             target,
             tenancy: tenancy.clone(),

@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{
     AllowedNames, AuthMethod, CallOrigin, CallTarget, Caller, Error, Format, Grants, Principal, TransportKind,
 };
-use tidegate_query::IngestTarget;
+use tidegate_query::WriteTarget;
 use tidegate_runtime::{Call, Registry, ReplyPart, RequestBody, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::{IngestToolOptions, register_ingest_tools};
 
@@ -40,7 +40,7 @@ fn registry(targets: &[&Arc<MemoryTarget>]) -> Arc<Registry> {
 }
 
 fn registry_with(targets: &[&Arc<MemoryTarget>], options: IngestToolOptions) -> Arc<Registry> {
-    let targets = targets.iter().map(|target| Arc::clone(target) as Arc<dyn IngestTarget>).collect();
+    let targets = targets.iter().map(|target| Arc::clone(target) as Arc<dyn WriteTarget>).collect();
     let builder = register_ingest_tools(SnapshotBuilder::new(), targets, options, &AllowedNames::Everything);
     Registry::new(builder.build(), EventDispatcher::default())
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest::{IngestFolder, IngestOptions, SchemaEvolution, TableDeclaration};
-use tidegate_query::{IngestTarget, RowTransform};
+use tidegate_query::{RowTransform, WriteTarget};
 
 use super::fixture::{append, batches, open, open_with, options, range, reopen, request, rows, schema, values, write};
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::{CompactionOptions, PartitionBy, WriterOptions};
 use tidegate_ingest::{IngestFolder, IngestOptions, TableDeclaration, WriteAheadLogOptions};
-use tidegate_query::{IngestTarget, WriteMode, WriteRequest, WriteStart};
+use tidegate_query::{WriteMode, WriteRequest, WriteStart, WriteTarget};
 use tokio::runtime::Runtime;
 
 use super::fixture::{append, open_with, options, request, rows, schema, values, write};

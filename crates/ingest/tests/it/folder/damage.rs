@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest::delta::StopFlag;
 use tidegate_ingest::{IngestFolder, IngestOptions, WriteAheadLogOptions, lost_tables, verify_folder};
-use tidegate_query::{IngestMaintenance, IngestTarget, WriteMode, WriteRequest};
+use tidegate_query::{IngestMaintenance, WriteMode, WriteRequest, WriteTarget};
 
 use super::damaged_files::{
     RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, add_version, change, crashed, make_unsupported, make_unwritable,

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 use tidegate_core::Error;
 use tidegate_ingest::delta::read_file;
 use tidegate_ingest::{IngestFolder, IngestOptions, IngestTableView};
-use tidegate_query::{IngestTarget, RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
+use tidegate_query::{RowWriter, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart, WriteTarget};
 
 /// The interval at which a condition is checked.
 pub(super) const POLL: Duration = Duration::from_millis(5);

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::delta::StopFlag;
 use tidegate_ingest::{IngestFolder, IngestOptions, WriteAheadLogOptions, verify_folder};
-use tidegate_query::IngestTarget;
+use tidegate_query::WriteTarget;
 
 use super::damaged_files::{change, crashed, make_unsupported, make_unwritable, records};
 use super::fixture::{append, open_with, options, range, request, rows, schema, values, writer};

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::{IngestFolder, IngestOptions};
-use tidegate_query::{IngestTarget, WriteRequest, WriteStart};
+use tidegate_query::{WriteRequest, WriteStart, WriteTarget};
 
 use super::damaged_files::{change, crashed, records, segment};
 use super::fixture::{append, open, open_with, options, range, reopen, request, rows, schema, values, write, writer};

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 use tidegate_core::ErrorKind;
 use tidegate_ingest::{IngestError, IngestFolder, IngestOptions, TableDeclaration};
-use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest, rejected_rows_schema};
+use tidegate_query::{TableWrite, WriteMode, WriteRequest, WriteTarget, rejected_rows_schema};
 
 use super::fixture::{
     append, open, open_with, options, range, reopen, request, rows, schema, values, values_of, writer,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidegate_ingest::delta::DeltaTable;
 use tidegate_ingest::{IngestFolder, IngestOptions};
-use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest};
+use tidegate_query::{TableWrite, WriteMode, WriteRequest, WriteTarget};
 
 use super::fixture::{
     POLL, append, open, open_with, options, range, reopen, replace, request, rows, schema, values, values_of, write,

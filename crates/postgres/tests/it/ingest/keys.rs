@@ -1,5 +1,5 @@
 use tidegate_core::ErrorKind;
-use tidegate_query::{IngestTarget as _, WriteStart};
+use tidegate_query::{WriteStart, WriteTarget as _};
 
 use super::{notes, open, refusal, request};
 use crate::test_database::TestDatabase;

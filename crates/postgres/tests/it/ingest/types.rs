@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use insta::assert_snapshot;
 use tidegate_core::ErrorKind;
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::{ExtensionType, IngestTarget as _};
+use tidegate_query::{ExtensionType, WriteTarget as _};
 
 use super::{Target, open, refusal, refusal_line, request};
 use crate::test_database::{OpenDatabase as _, TestDatabase, TestJob, collect_batches, owner_statement};

@@ -4,7 +4,7 @@ use arrow::array::{Array as _, ArrayRef, Int32Array, Int64Array, RecordBatch, St
 use insta::assert_snapshot;
 use tidegate_core::{ErrorKind, Principal};
 use tidegate_postgres::PostgresOptions;
-use tidegate_query::{Database as _, IngestTarget as _, TableWrite, WriteMode, WriteRequest};
+use tidegate_query::{Database as _, TableWrite, WriteMode, WriteRequest, WriteTarget as _};
 
 use super::{notes, open, refusal, refusal_line, request};
 use crate::test_database::{OpenDatabase as _, OpenedDatabase, TestDatabase, wait_until};

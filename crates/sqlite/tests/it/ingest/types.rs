@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::datatypes::DataType;
 use insta::assert_snapshot;
-use tidegate_query::IngestTarget as _;
+use tidegate_query::WriteTarget as _;
 use tidegate_sqlite::SqliteOptions;
 
 use super::{Target, columns, refusal, refusal_line};

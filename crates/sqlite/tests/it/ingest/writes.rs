@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, Int64Array, RecordBatch, StringArray};
 use insta::assert_snapshot;
 use tidegate_core::{ErrorKind, WriteTotals};
-use tidegate_query::{CountedTarget, IngestTarget as _, TableWrite, WriteMode, WriteRequest, WriteStart};
+use tidegate_query::{CountedTarget, TableWrite, WriteMode, WriteRequest, WriteStart, WriteTarget as _};
 use tidegate_sqlite::{SqliteIngest, SqliteIngestOptions};
 
 use super::{Target, begin, columns, notes, options, refusal, refusal_line, request};

@@ -17,7 +17,7 @@ pub(super) enum ValueKind {
     /// A database.
     Database,
     /// A database whose tables take rows, or one of these tables.
-    IngestTarget,
+    WriteTarget,
     /// A table that takes rows.
     IngestTable,
     /// A tool.
@@ -35,10 +35,10 @@ const ARGUMENTS: &[(&[&str], &str, ValueKind)] = &[
     (&["query"], "database", ValueKind::Database),
     (&["export"], "database", ValueKind::Database),
     (&["import"], "to", ValueKind::IngestTable),
-    (&["ingest", "status"], "tables", ValueKind::IngestTarget),
-    (&["ingest", "flush"], "tables", ValueKind::IngestTarget),
-    (&["ingest", "compact"], "tables", ValueKind::IngestTarget),
-    (&["ingest", "verify"], "tables", ValueKind::IngestTarget),
+    (&["ingest", "status"], "tables", ValueKind::WriteTarget),
+    (&["ingest", "flush"], "tables", ValueKind::WriteTarget),
+    (&["ingest", "compact"], "tables", ValueKind::WriteTarget),
+    (&["ingest", "verify"], "tables", ValueKind::WriteTarget),
     (&["call"], "tool", ValueKind::Tool),
     (&["call"], "arguments", ValueKind::ToolArgument),
     (&["tools"], "toolset", ValueKind::Toolset),

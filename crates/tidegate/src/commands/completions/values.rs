@@ -70,7 +70,7 @@ async fn read_values(kind: ValueKind, typed: &str, line: &TypedLine) -> Vec<Comp
         // The tables and tools of a running server are not here.
         _ if options.connects => Vec::new(),
         ValueKind::IngestTable => ingest_tables(spec, config).await,
-        ValueKind::IngestTarget => {
+        ValueKind::WriteTarget => {
             let taking = config.databases.iter().filter(|entry| entry.used_keys().ingest_tables.is_some());
             let mut values: Vec<_> = taking.map(|entry| CompletionCandidate::new(&entry.name)).collect();
             values.extend(ingest_tables(spec, config).await);

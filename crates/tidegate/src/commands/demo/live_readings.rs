@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use tidegate_core::Error;
-use tidegate_query::{IngestTarget, TableWrite, WriteMode, WriteRequest, WriteStart};
+use tidegate_query::{TableWrite, WriteMode, WriteRequest, WriteStart, WriteTarget};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ const TEMPERATURE_SWING: f64 = 6.0;
 const PERIOD_SECONDS: f64 = 600.0;
 
 /// Writes a reading of each station per second, until `ended` fires.
-pub(super) async fn send(target: Arc<dyn IngestTarget>, ended: CancellationToken) {
+pub(super) async fn send(target: Arc<dyn WriteTarget>, ended: CancellationToken) {
     let mut ticks = tokio::time::interval(PAUSE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while ended.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -32,7 +32,7 @@ pub(super) async fn send(target: Arc<dyn IngestTarget>, ended: CancellationToken
     }
 }
 
-async fn write(target: &dyn IngestTarget) -> Result<(), Error> {
+async fn write(target: &dyn WriteTarget) -> Result<(), Error> {
     let rows = readings(SystemTime::now()).map_err(|error| Error::internal(error.to_string()))?;
     let tables = vec![TableWrite { table: TABLE.to_owned(), schema: rows.schema() }];
     let request = WriteRequest { tables, mode: WriteMode::Append, key: None };

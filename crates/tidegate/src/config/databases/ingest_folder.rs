@@ -10,8 +10,8 @@ use tidegate_core::{Error, Principal};
 use tidegate_engines::{EmbeddedDatabase, TableRecorder};
 use tidegate_ingest::IngestFolder;
 use tidegate_query::{
-    Database, DatabaseKind, IngestTable, IngestTarget, PolicyPart, PolicyProblem, REJECTS_SUFFIX, WriteRequest,
-    WriteStart,
+    Database, DatabaseKind, IngestTable, PolicyPart, PolicyProblem, REJECTS_SUFFIX, WriteRequest, WriteStart,
+    WriteTarget,
 };
 
 use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResult, UsedKeys, key_problem};
@@ -116,7 +116,7 @@ impl IngestDatabase {
 tidegate_core::impl_debug!(IngestDatabase, "IngestDatabase(..)");
 
 #[async_trait]
-impl IngestTarget for IngestDatabase {
+impl WriteTarget for IngestDatabase {
     fn database(&self) -> &str {
         self.files.name()
     }

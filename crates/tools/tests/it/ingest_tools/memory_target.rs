@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{
-    ColumnStamp, IngestTable, IngestTarget, RowWriter, WriteMode, WriteReceipt, WriteRequest, WriteStart,
+    ColumnStamp, IngestTable, RowWriter, WriteMode, WriteReceipt, WriteRequest, WriteStart, WriteTarget,
 };
 
 /// A database in memory. Tables that are not declared are created by their first rows.
@@ -98,7 +98,7 @@ impl MemoryTarget {
 }
 
 #[async_trait]
-impl IngestTarget for MemoryTarget {
+impl WriteTarget for MemoryTarget {
     fn database(&self) -> &str {
         &self.name
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tidegate_core::{AllowedNames, DailyLimits, Error, ErrorKind, LevelLimits, Limits, Principal};
-use tidegate_query::{IngestTable, IngestTarget};
+use tidegate_query::{IngestTable, WriteTarget};
 use tidegate_runtime::{Registry, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::{IngestToolOptions, register_ingest_tools};
 
@@ -154,7 +154,7 @@ async fn a_storage_that_fails_stores_nothing() {
 }
 
 fn limited(plant: &Arc<MemoryTarget>, daily: DailyLimits) -> Arc<Registry> {
-    let targets = vec![Arc::clone(plant) as Arc<dyn IngestTarget>];
+    let targets = vec![Arc::clone(plant) as Arc<dyn WriteTarget>];
     let per_principal = LevelLimits { daily, ..LevelLimits::default() };
     let limits = Limits { per_principal, ..Limits::default() };
     let options = IngestToolOptions::default();
