@@ -38,7 +38,7 @@ struct Restriction {
 enum MentionKind {
     Call {
         schema: String,
-        scope: CallScope,
+        scope: CallForm,
     },
     /// It needs a cast to this type, or any explicit cast.
     CastSource(String),
@@ -50,7 +50,7 @@ enum MentionKind {
 
 /// Which calls without a schema mean the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CallScope {
+enum CallForm {
     All,
     /// None: they mean the function of the server with the same name and arguments.
     Qualified,
@@ -117,7 +117,7 @@ impl Restriction {
         let MentionKind::Call { schema, scope } = &self.mention else { return false };
         match &call.schema {
             Some(named) => named == schema,
-            None => *scope == CallScope::All || *scope == CallScope::Quoted && call.is_quoted,
+            None => *scope == CallForm::All || *scope == CallForm::Quoted && call.is_quoted,
         }
     }
 
@@ -474,7 +474,7 @@ fn restrictions_by_mention(catalog: &FunctionCatalog) -> BTreeSet<(String, Restr
     let domains = catalog.restricted_domains();
     for (_, function) in &domains {
         for reader in TYPE_READERS {
-            add(reader, MentionKind::Call { schema: "pg_catalog".to_owned(), scope: CallScope::All }, *function);
+            add(reader, MentionKind::Call { schema: "pg_catalog".to_owned(), scope: CallForm::All }, *function);
         }
     }
     for restricted in cast_types(catalog).into_iter().chain(contained_types(catalog, domains)) {
@@ -489,18 +489,18 @@ fn restriction(mention: MentionKind, function: &Function, reason: Reason) -> Res
     Restriction { mention, function: function.full_name.clone(), reason }
 }
 
-fn call_scope(catalog: &FunctionCatalog, function: &Function) -> CallScope {
+fn call_scope(catalog: &FunctionCatalog, function: &Function) -> CallForm {
     let place = |schema: &str| catalog.path.iter().position(|other| other == schema);
     let is_after_server = match (place("pg_catalog"), place(&function.schema)) {
         (Some(server), Some(own)) => server < own,
         _ => true,
     };
     if function.is_shadowed && is_after_server {
-        CallScope::Qualified
+        CallForm::Qualified
     } else if catalog.keywords.contains(&function.name) {
-        CallScope::Quoted
+        CallForm::Quoted
     } else {
-        CallScope::All
+        CallForm::All
     }
 }
 

@@ -74,7 +74,7 @@ pub struct TransactionIdentity {
 /// The query that sets the role and the claims.
 enum SettingsQuery {
     None,
-    /// Its last parameter is the [`SettingsScope`].
+    /// Its last parameter is the [`SettingsLifetime`].
     Prepared(tokio_postgres::Statement),
     /// Behind a pooler, it is not prepared, and also contains the settings that other connections have from the start.
     /// They end with the transaction: the next one may run on another connection to the server.
@@ -83,7 +83,7 @@ enum SettingsQuery {
 
 /// When settings end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SettingsScope {
+enum SettingsLifetime {
     Transaction,
     Session,
 }
@@ -164,7 +164,7 @@ impl PostgresSession {
             return Ok(());
         }
         *self.session_identity.lock() = None;
-        self.apply_identity(identity, SettingsScope::Session).await?;
+        self.apply_identity(identity, SettingsLifetime::Session).await?;
         *self.session_identity.lock() = Some((Instant::now(), identity.clone()));
         Ok(())
     }
@@ -201,19 +201,19 @@ impl PostgresSession {
         if self.pooler.as_ref().is_some_and(PoolerSession::must_deallocate) {
             begin = format!("{begin}; {DEALLOCATE_ALL}");
         }
-        let set = self.apply_identity(identity, SettingsScope::Transaction);
+        let set = self.apply_identity(identity, SettingsLifetime::Transaction);
         let (begun, set) = futures::join!(self.client().batch_execute(&begin), set);
         begun.and(set)
     }
 
-    async fn apply_identity(&self, identity: &TransactionIdentity, scope: SettingsScope) -> Result<(), Error> {
+    async fn apply_identity(&self, identity: &TransactionIdentity, scope: SettingsLifetime) -> Result<(), Error> {
         let role = self.sets_role.then_some(identity.role.as_deref().unwrap_or("none"));
         let values: Vec<&str> = role.into_iter().chain(identity.claims.iter().map(String::as_str)).collect();
         let values = values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT));
         match &self.settings {
             SettingsQuery::None => Ok(()),
             SettingsQuery::Prepared(statement) => {
-                let is_local = scope == SettingsScope::Transaction;
+                let is_local = scope == SettingsLifetime::Transaction;
                 let values: Vec<&(dyn ToSql + Sync)> = values.map(|(value, _)| value).chain([&is_local as _]).collect();
                 self.client().execute(statement, &values).await.map(drop)
             }
