@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command_error::CommandError;
 use crate::config::{self, ApplyReport, ConfigApplier, FileHashes, LoadedConfig, ingest_folders};
+use crate::database_argument::{self, DatabaseArgument, JOINED_DATABASE_NAME, sources_or_current_folder};
 use crate::idle_memory;
 use crate::ingest::IngestFolders;
 use crate::metric_recorder;
@@ -21,7 +22,6 @@ use crate::node::Node;
 use crate::options::GlobalOptions;
 use crate::reload;
 use crate::shutdown::{DRAIN_TIMEOUT, FORCED_DRAIN_TIMEOUT, Shutdown};
-use crate::source::{self, DatabaseSource, JOINED_DATABASE_NAME, sources_or_current_folder};
 
 /// What a command works with: a node, its configuration and its audit log.
 pub(crate) struct Application {
@@ -40,7 +40,7 @@ pub(crate) struct StartOptions<'a> {
     pub(crate) loaded_config: Arc<LoadedConfig>,
     file_hashes: FileHashes,
     has_file: bool,
-    sources: &'a [DatabaseSource],
+    sources: &'a [DatabaseArgument],
     options: &'a GlobalOptions,
     /// Whether clients call the node. Otherwise the user of the command line does, who can read the data directly.
     is_server: bool,
@@ -59,7 +59,7 @@ pub(crate) enum WrittenDatabases<'a> {
 impl<'a> StartOptions<'a> {
     /// Without a configuration, an empty list stands for the current folder, and `None` for no databases.
     pub(crate) fn read(
-        sources: Option<&'a [DatabaseSource]>,
+        sources: Option<&'a [DatabaseArgument]>,
         options: &'a GlobalOptions,
     ) -> Result<Self, CommandError> {
         let named = sources.unwrap_or_default();
@@ -82,7 +82,7 @@ impl<'a> StartOptions<'a> {
     }
 
     /// The node of a command that serves clients.
-    pub(crate) fn of_server(sources: &'a [DatabaseSource], options: &'a GlobalOptions) -> Result<Self, CommandError> {
+    pub(crate) fn of_server(sources: &'a [DatabaseArgument], options: &'a GlobalOptions) -> Result<Self, CommandError> {
         Ok(Self { is_server: true, ..Self::read(Some(sources), options)? })
     }
 
@@ -99,7 +99,7 @@ impl<'a> StartOptions<'a> {
 
     /// The names of its databases. None is opened.
     pub(crate) fn database_names(&self) -> Vec<String> {
-        let mut names = source::database_names(self.sources);
+        let mut names = database_argument::database_names(self.sources);
         if names.len() > 1 && !self.has_file {
             names.push(JOINED_DATABASE_NAME.to_owned());
         }
@@ -117,9 +117,9 @@ impl<'a> StartOptions<'a> {
         let limit_options = options.limits.clone();
         let engine_options = config::engine_options(&loaded, &limit_options).map_err(CommandError::Usage)?;
         let engine = Engine::start(engine_options)?;
-        let mut command_line_databases = source::open_databases(sources, &engine)?;
+        let mut command_line_databases = database_argument::open_databases(sources, &engine)?;
         // A configuration may restrict who queries what, so there the owner declares what is joined.
-        let joined = if has_file { None } else { source::join_databases(&command_line_databases, &engine)? };
+        let joined = if has_file { None } else { database_argument::join_databases(&command_line_databases, &engine)? };
         let joined_databases = match &joined {
             Some(_) => command_line_databases.iter().map(|database| database.name().to_owned()).collect(),
             None => Vec::new(),
@@ -162,7 +162,7 @@ impl WrittenDatabases<'_> {
 
 impl Application {
     pub(crate) async fn open(
-        sources: Option<&[DatabaseSource]>,
+        sources: Option<&[DatabaseArgument]>,
         options: &GlobalOptions,
     ) -> Result<Self, CommandError> {
         StartOptions::read(sources, options)?.open().await

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::application::Application;
 use crate::argument_secrets::mask_secrets;
+use crate::database_argument::{self, DatabaseArgument};
 use crate::output;
-use crate::source::{self, DatabaseSource};
 
 /// One for each kind of join, and one for the logs.
 const DEMO_QUESTIONS: [&str; 4] = [
@@ -54,9 +54,9 @@ pub(crate) fn print_address(url: &str, help: StartupHelp, application: Option<&A
     output::print_note(text);
 }
 
-pub(crate) fn print_stdio_help(sources: &[DatabaseSource], application: &Application) {
+pub(crate) fn print_stdio_help(sources: &[DatabaseArgument], application: &Application) {
     let file = application.has_file.then(|| application.loaded_config.path());
-    let arguments = source::stdio_arguments(file, sources);
+    let arguments = database_argument::stdio_arguments(file, sources);
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
     let servers = format!("{servers:#}");
@@ -76,7 +76,7 @@ pub(crate) fn print_stdio_help(sources: &[DatabaseSource], application: &Applica
 /// How to join the databases of the command line, if there are several.
 fn explain_join(application: &Application) -> String {
     let [first, second, ..] = application.joined_databases.as_slice() else { return String::new() };
-    let all = source::JOINED_DATABASE_NAME;
+    let all = database_argument::JOINED_DATABASE_NAME;
     format!(
         "the database {all:?} joins tables of the others by their full names: FROM {first:?}.TABLE JOIN {second:?}.TABLE\n"
     )

@@ -10,10 +10,10 @@ use tidegate_runtime::Call as CoreCall;
 
 use crate::application::Application;
 use crate::command_error::CommandError;
+use crate::database_argument::DatabaseArgument;
 use crate::options::GlobalOptions;
 use crate::output::{self, WrittenFile};
 use crate::shutdown::Shutdown;
-use crate::source::DatabaseSource;
 use crate::terminal;
 
 /// Call a tool and print its answer
@@ -28,8 +28,8 @@ pub(crate) struct CallCommand {
 
     /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME; may be repeated [default:
     /// the current folder]
-    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -57,7 +57,7 @@ pub(super) struct ToolCaller {
 }
 
 impl ToolCaller {
-    pub(super) async fn open(sources: &[DatabaseSource], options: &GlobalOptions) -> Result<Self, CommandError> {
+    pub(super) async fn open(sources: &[DatabaseArgument], options: &GlobalOptions) -> Result<Self, CommandError> {
         let shutdown = Shutdown::on_signals()?;
         let application = Application::open(Some(sources), options).await?;
         Ok(Self { caller: application.local_caller(None)?, application, shutdown })

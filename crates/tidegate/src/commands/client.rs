@@ -10,9 +10,9 @@ use crate::client::{
     StartCommand, install, snippet,
 };
 use crate::command_error::CommandError;
+use crate::database_argument::{self, DatabaseArgument};
 use crate::options::GlobalOptions;
 use crate::output;
-use crate::source::{self, DatabaseSource};
 
 /// Print the entry of this server for an MCP client's configuration, or write it
 #[derive(Debug, Args)]
@@ -23,8 +23,8 @@ pub(crate) struct ClientCommand {
 
     /// Folder, file, SQLite file or postgres:// address to serve, if the client starts the server [default: the
     /// configuration, else the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 
     /// Connect over HTTP to the server at this address, instead of starting one
     #[arg(long, value_name = "URL", conflicts_with = "paths")]
@@ -91,15 +91,15 @@ impl ClientCommand {
         let StartCommand { command, args: mut arguments } = StartCommand::current().map_err(anyhow::Error::from)?;
         let file = if self.paths.is_empty() { options.config_file() } else { options.config.clone() };
         let file = file.map(std::path::absolute).transpose().map_err(anyhow::Error::from)?;
-        let paths: Vec<DatabaseSource> =
-            self.paths.iter().map(DatabaseSource::without_password).collect::<Result<_, _>>()?;
+        let paths: Vec<DatabaseArgument> =
+            self.paths.iter().map(DatabaseArgument::without_password).collect::<Result<_, _>>()?;
         if paths != self.paths {
             output::print_note(
                 "note: the entry has no password; put it into PGPASSWORD in env of the entry, or into .pgpass, which \
                  needs no change of the entry\n",
             );
         }
-        arguments.extend(source::stdio_arguments(file.as_deref(), &paths));
+        arguments.extend(database_argument::stdio_arguments(file.as_deref(), &paths));
         arguments.extend(self.toolset.iter().flat_map(|name| ["--toolset".to_owned(), name.clone()]));
         Ok(McpServerConnection::Stdio { command, args: arguments })
     }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::serve::{HttpArguments, serve};
 use crate::application::Application;
 use crate::command_error::CommandError;
+use crate::database_argument::DatabaseArgument;
 use crate::options::GlobalOptions;
-use crate::source::DatabaseSource;
 use crate::startup_help::StartupHelp;
 
 /// Serve all flights that left New York City in 2013, with weather, planes, airports and airlines, and two logs and the metrics of a web shop
@@ -38,7 +38,7 @@ impl DemoCommand {
         let help = StartupHelp::ConnectionAndExampleQuestions;
         if options.config_file().is_some() {
             // A configuration of the user has its own metric sources.
-            let source = DatabaseSource::with_name(DEMO_DATABASE, data.path());
+            let source = DatabaseArgument::with_name(DEMO_DATABASE, data.path());
             return serve(&[source], &self.http, help, options, |_, _| {}).await;
         }
         let folder = temporary_folder()?;

@@ -16,10 +16,10 @@ use tokio::net::TcpListener;
 use crate::application::Application;
 use crate::command_error::CommandError;
 use crate::config::{CONFIG_FILE_NAME, ServerAddress, to_tls_options, token_options};
+use crate::database_argument::DatabaseArgument;
 use crate::network_nodes;
 use crate::options::GlobalOptions;
 use crate::output;
-use crate::source::DatabaseSource;
 use crate::startup_checks;
 use crate::table_problems::{column_notes, database_notes, unreadable_tables};
 
@@ -35,8 +35,8 @@ const FIRST_STATEMENT_WAIT_MAX: Duration = Duration::from_millis(300);
 pub(crate) struct DoctorCommand {
     /// Folder, file, SQLite file or postgres:// address to serve as a database, as in serve [default: the current
     /// folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 }
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl DoctorCommand {
 }
 
 /// Checks the installation, with the databases of `paths`, and prints the report. Returns the number of things that are wrong.
-pub(super) async fn print_report(paths: &[DatabaseSource], options: &GlobalOptions) -> Result<usize, CommandError> {
+pub(super) async fn print_report(paths: &[DatabaseArgument], options: &GlobalOptions) -> Result<usize, CommandError> {
     let application = Application::open(Some(paths), options).await?;
     let mut findings = DoctorReport::default();
     check_configuration(&application, &mut findings);

@@ -6,11 +6,11 @@ use tidegate_client::fetch::{OutputFile, RemoteQuery, ResultServer};
 use super::call::ToolCaller;
 use super::query;
 use crate::command_error::CommandError;
+use crate::database_argument::DatabaseArgument;
 use crate::download_flags::{DownloadFlags, OutputFileFlags};
 use crate::options::GlobalOptions;
 use crate::quantity::LimitValue;
 use crate::shutdown::Shutdown;
-use crate::source::DatabaseSource;
 
 /// Run one read-only SQL statement and write all its rows to a file
 #[derive(Debug, Args)]
@@ -19,8 +19,8 @@ pub(crate) struct ExportCommand {
     sql: String,
 
     /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME [default: the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 
     /// The database to query, if there are several
     #[arg(long, value_name = "NAME")]

@@ -16,7 +16,7 @@ use crate::init::{
 };
 use crate::options::GlobalOptions;
 use crate::standard_stream::standard_error;
-use crate::{output, source};
+use crate::{database_argument, output};
 
 /// Write a first tidegate.yaml, from what is in this folder and from four questions
 #[derive(Debug, Args)]
@@ -131,7 +131,7 @@ fn add_to_client(client: Kind, file: &Path, config_locations: Option<&ConfigLoca
     };
     let StartCommand { command, mut args } = StartCommand::current().map_err(anyhow::Error::from)?;
     let file = std::path::absolute(file).map_err(anyhow::Error::from)?;
-    args.extend(source::stdio_arguments(Some(&file), &[]));
+    args.extend(database_argument::stdio_arguments(Some(&file), &[]));
     let connection = McpServerConnection::Stdio { command, args };
     let path = client.config_file(InstallScope::User, config_locations).map_err(anyhow::Error::from)?;
     let installed = install(&path, client, "tidegate", &connection).map_err(anyhow::Error::from)?;

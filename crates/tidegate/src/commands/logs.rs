@@ -11,8 +11,8 @@ use tidegate_telemetry::logs::CodeScale;
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
+use crate::database_argument::DatabaseArgument;
 use crate::options::GlobalOptions;
-use crate::source::DatabaseSource;
 use crate::standard_stream::{StandardStream, standard_output};
 use crate::{output, quantity};
 
@@ -60,8 +60,8 @@ pub(crate) struct LogsCommand {
 
     /// Folder, file, SQLite file, folder of systemd journals or postgres:// address to read, named after it, or NAME; may
     /// be repeated [default: the current folder]
-    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 }
 
 impl LogsCommand {

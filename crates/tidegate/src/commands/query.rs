@@ -6,9 +6,9 @@ use tidegate_core::{Format, join_alternatives};
 
 use super::call::ToolCaller;
 use crate::command_error::CommandError;
+use crate::database_argument::DatabaseArgument;
 use crate::options::GlobalOptions;
 use crate::quantity::{self, LimitValue};
-use crate::source::DatabaseSource;
 use crate::standard_stream::standard_output;
 
 /// Run one read-only SQL statement on files or a database and print its rows
@@ -18,8 +18,8 @@ pub(crate) struct QueryCommand {
     sql: String,
 
     /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME [default: the current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 
     /// The database to query, if there are several
     #[arg(long, value_name = "NAME")]

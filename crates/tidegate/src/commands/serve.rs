@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::application::{Application, StartOptions};
 use crate::command_error::CommandError;
 use crate::config::{ConfigApplier, LoadedConfig, ServerAddress, requires_authentication};
+use crate::database_argument::DatabaseArgument;
 use crate::file_limit;
 use crate::flight::{FlightServer, find_flight_problems};
 use crate::options::GlobalOptions;
 use crate::quantity;
 use crate::readiness::DatabaseReadiness;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
-use crate::source::DatabaseSource;
 use crate::standard_stream::standard_error;
 use crate::startup_checks;
 use crate::startup_help::{self, StartupHelp};
@@ -29,8 +29,8 @@ use crate::table_problems::{database_notes, first_unreadable_tables};
 pub(crate) struct ServeCommand {
     /// Folder, file, SQLite file or postgres:// address to serve as a database, named after it, or NAME [default: the
     /// current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 
     #[command(flatten)]
     http: HttpArguments,
@@ -196,7 +196,7 @@ async fn log_notes(application: &Application) -> Result<(), CommandError> {
 
 /// Serves `sources` until a signal arrives. `start_beside` starts what runs beside the calls until the token fires.
 pub(crate) async fn serve(
-    sources: &[DatabaseSource],
+    sources: &[DatabaseArgument],
     http: &HttpArguments,
     help: StartupHelp,
     options: &GlobalOptions,

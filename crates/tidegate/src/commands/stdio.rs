@@ -15,9 +15,9 @@ use tidegate_transport::stdio::{self, StdioOptions};
 use crate::application::StartOptions;
 use crate::bearer::{self, SecretArgument};
 use crate::command_error::CommandError;
+use crate::database_argument::DatabaseArgument;
 use crate::options::GlobalOptions;
 use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
-use crate::source::DatabaseSource;
 use crate::startup_help;
 
 /// The arguments of a bridge.
@@ -46,8 +46,8 @@ pub(crate) struct BridgeArguments {
 pub(crate) struct StdioCommand {
     /// Folder, file, SQLite file or postgres:// address to serve as a database, named after it, or NAME [default: the
     /// current folder]
-    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseSource::parse)]
-    paths: Vec<DatabaseSource>,
+    #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
+    paths: Vec<DatabaseArgument>,
 
     /// Serve only the tools, resources and prompts of this toolset
     #[arg(long, value_name = "NAME", env = "TIDEGATE_TOOLSET", hide_env_values = true)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::includes::{self, FileMerger};
-use super::problem::{ConfigProblem, SourcePosition};
+use super::problem::{ConfigProblem, ValuePosition};
 use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, parse_document};
 
@@ -21,7 +21,7 @@ pub(crate) struct Document {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) value: Value,
     /// By the path of the value (`tools[0].sql`).
-    positions: BTreeMap<String, SourcePosition>,
+    positions: BTreeMap<String, ValuePosition>,
     /// The texts with variables, whose values are secret.
     expanded: BTreeMap<String, ExpandedText>,
 }
@@ -79,12 +79,12 @@ impl Document {
         self.files.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    fn file(&self, position: SourcePosition) -> Option<&Path> {
+    fn file(&self, position: ValuePosition) -> Option<&Path> {
         self.files.get(position.file).map(PathBuf::as_path)
     }
 
     /// The position of the value at `path`, else of the nearest enclosing value in the file.
-    pub(crate) fn position(&self, path: &str) -> Option<SourcePosition> {
+    pub(crate) fn position(&self, path: &str) -> Option<ValuePosition> {
         let mut path = path;
         loop {
             if let Some(position) = self.positions.get(path) {
@@ -145,7 +145,7 @@ pub(crate) fn render_report(problems: &[ConfigProblem], file: &Path, document: O
     for problem in sorted {
         let own = problem.file.as_deref().or_else(|| document?.file(position(problem)?));
         let _ = write!(text, "{}", own.unwrap_or(file).display());
-        if let Some(SourcePosition { line, column, .. }) = position(problem) {
+        if let Some(ValuePosition { line, column, .. }) = position(problem) {
             let _ = write!(text, ":{line}:{column}");
         }
         // A key may contain any character, but a problem begins one line.
@@ -168,7 +168,7 @@ fn is_within(path: &str, around: &str) -> bool {
 }
 
 struct ValueBuilder<'a> {
-    positions: BTreeMap<String, SourcePosition>,
+    positions: BTreeMap<String, ValuePosition>,
     expanded: BTreeMap<String, ExpandedText>,
     problems: Vec<ConfigProblem>,
     variables: &'a VariableResolver<'a>,
@@ -196,7 +196,7 @@ impl ValueBuilder<'_> {
         }
     }
 
-    fn expand_scalar(&mut self, text: &str, is_plain: bool, position: SourcePosition, path: String) -> Value {
+    fn expand_scalar(&mut self, text: &str, is_plain: bool, position: ValuePosition, path: String) -> Value {
         match self.variables.expand(text) {
             Ok(None) if is_plain => parse_plain_scalar(text),
             Ok(None) => Value::from(text),

@@ -20,11 +20,11 @@ use super::databases::OpenDatabases;
 #[derive(Clone)]
 pub(super) struct EntriesWithHandlers {
     declared: ServedState,
-    sources: Vec<HandlerSource>,
+    sources: Vec<HandlerDatabase>,
 }
 
 #[derive(Clone)]
-struct HandlerSource {
+struct HandlerDatabase {
     name: String,
     handlers: Arc<DatabaseHandlers>,
     /// `None` until the database was reachable.
@@ -40,11 +40,11 @@ impl EntriesWithHandlers {
     ) -> Self {
         let reading = databases.with_handlers().map(|(name, handlers)| async move {
             let catalog = handlers.list().await;
-            (HandlerSource { name: name.to_owned(), handlers: handlers.clone(), catalog: None }, catalog)
+            (HandlerDatabase { name: name.to_owned(), handlers: handlers.clone(), catalog: None }, catalog)
         });
         let read = futures::future::join_all(reading).await;
         let sources = read.into_iter().map(|(source, catalog)| match catalog {
-            Ok(catalog) => HandlerSource { catalog: Some(catalog), ..source },
+            Ok(catalog) => HandlerDatabase { catalog: Some(catalog), ..source },
             Err(error) => {
                 // The inspection of the databases reports those that are unavailable.
                 if error.kind() != ErrorKind::Unavailable {
@@ -64,7 +64,7 @@ impl EntriesWithHandlers {
     }
 
     pub(super) fn handler_watchers(&self) -> Vec<(String, HandlerWatcher)> {
-        let watcher = |source: &HandlerSource| (source.name.clone(), source.handlers.watch(source.catalog.clone()));
+        let watcher = |source: &HandlerDatabase| (source.name.clone(), source.handlers.watch(source.catalog.clone()));
         self.sources.iter().map(watcher).collect()
     }
 
@@ -81,7 +81,7 @@ impl EntriesWithHandlers {
     }
 }
 
-impl HandlerSource {
+impl HandlerDatabase {
     fn add_entries(
         &self,
         mut entries: SnapshotBuilder,

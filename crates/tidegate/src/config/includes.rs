@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use tidegate_core::NamePattern;
 
-use super::problem::{ConfigProblem, SourcePosition};
+use super::problem::{ConfigProblem, ValuePosition};
 use super::variables::VariableResolver;
 use super::yaml_tree::{YamlContent, YamlNode};
 
 pub(super) const INCLUDE: &str = "include";
 const FILES_MAX: usize = 256;
 
-type Member = (String, SourcePosition, YamlNode);
+type Member = (String, ValuePosition, YamlNode);
 
 /// The files that `pattern` matches, in the order of their names. Wildcards may stand in the last part only.
 pub(super) fn matching_files(pattern: &Path) -> Vec<PathBuf> {
@@ -31,7 +31,7 @@ pub(super) fn matching_files(pattern: &Path) -> Vec<PathBuf> {
 }
 
 /// The patterns under `include` in `root`, with their positions.
-fn patterns(root: &YamlNode) -> Vec<(&str, SourcePosition)> {
+fn patterns(root: &YamlNode) -> Vec<(&str, ValuePosition)> {
     let included = root.get(INCLUDE);
     let nodes = match included.map(|node| &node.kind) {
         Some(YamlContent::List(items)) => items.iter().collect(),
@@ -122,7 +122,7 @@ impl FileMerger<'_> {
         }
     }
 
-    fn reject(&mut self, position: SourcePosition, message: impl Into<String>) {
+    fn reject(&mut self, position: ValuePosition, message: impl Into<String>) {
         self.problems.push(ConfigProblem::at_position(position, message).in_file(self.files));
     }
 }

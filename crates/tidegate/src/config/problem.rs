@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Line and column of a value in its file, both from 1. Of several files, it has the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SourcePosition {
+pub(crate) struct ValuePosition {
     pub(crate) file: usize,
     pub(crate) line: usize,
     pub(crate) column: usize,
@@ -16,7 +16,7 @@ pub(crate) struct ConfigProblem {
     /// The path of the value (`tools[0].sql`); empty for the whole.
     pub(crate) path: String,
     /// If `None`, the position of the value at `path`.
-    pub(crate) position: Option<SourcePosition>,
+    pub(crate) position: Option<ValuePosition>,
     /// The file of the position, if the problem has no document.
     pub(crate) file: Option<PathBuf>,
     /// The path of another value that the problem concerns. Its position is given if it is in another file.
@@ -29,7 +29,7 @@ impl ConfigProblem {
         Self { path: path.into(), position: None, file: None, related: None, message: message.into() }
     }
 
-    pub(crate) fn at_position(position: SourcePosition, message: impl Into<String>) -> Self {
+    pub(crate) fn at_position(position: ValuePosition, message: impl Into<String>) -> Self {
         Self { position: Some(position), ..Self::new("", message) }
     }
 

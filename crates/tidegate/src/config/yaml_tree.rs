@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::problem::{ConfigProblem, SourcePosition};
+use super::problem::{ConfigProblem, ValuePosition};
 use super::yaml_errors::YamlError;
 
 /// Values of a document, those that aliases repeat included.
@@ -20,7 +20,7 @@ const TAG_MESSAGE: &str = "tags (!…) are not understood; write the value alone
 
 #[derive(Debug, Clone)]
 pub(super) struct YamlNode {
-    pub(super) position: SourcePosition,
+    pub(super) position: ValuePosition,
     pub(super) kind: YamlContent,
 }
 
@@ -30,11 +30,11 @@ pub(super) enum YamlContent {
     Plain(String),
     Text(String),
     List(Vec<YamlNode>),
-    Map(Vec<(String, SourcePosition, YamlNode)>),
+    Map(Vec<(String, ValuePosition, YamlNode)>),
 }
 
 impl YamlNode {
-    pub(super) fn members(&self) -> &[(String, SourcePosition, YamlNode)] {
+    pub(super) fn members(&self) -> &[(String, ValuePosition, YamlNode)] {
         match &self.kind {
             YamlContent::Map(members) => members,
             YamlContent::Plain(_) | YamlContent::Text(_) | YamlContent::List(_) => &[],
@@ -56,7 +56,7 @@ impl YamlNode {
 /// The document `text`, which is the file with the number `file`.
 pub(super) fn parse_document(text: &str, file: usize) -> Result<YamlNode, Vec<ConfigProblem>> {
     let mut documents = parse_documents(text, file)?.into_iter();
-    let position = SourcePosition { file, line: 1, column: 1 };
+    let position = ValuePosition { file, line: 1, column: 1 };
     let first = documents.next().map(|(_, document)| document);
     match documents.next() {
         Some((position, _)) => {
@@ -67,7 +67,7 @@ pub(super) fn parse_document(text: &str, file: usize) -> Result<YamlNode, Vec<Co
 }
 
 /// The documents of `text`, with their positions. The bounds apply to all together.
-pub(super) fn parse_documents(text: &str, file: usize) -> Result<Vec<(SourcePosition, YamlNode)>, Vec<ConfigProblem>> {
+pub(super) fn parse_documents(text: &str, file: usize) -> Result<Vec<(ValuePosition, YamlNode)>, Vec<ConfigProblem>> {
     let mut builder = YamlTreeBuilder { file, ..YamlTreeBuilder::default() };
     for event in Parser::new_from_str(text) {
         match event {
@@ -76,7 +76,7 @@ pub(super) fn parse_documents(text: &str, file: usize) -> Result<Vec<(SourcePosi
                 let marker = error.marker();
                 let YamlError { line, column, message } =
                     YamlError::new(text, marker.line(), marker.col() + 1, error.info());
-                return Err(vec![ConfigProblem::at_position(SourcePosition { file, line, column }, message)]);
+                return Err(vec![ConfigProblem::at_position(ValuePosition { file, line, column }, message)]);
             }
         }
     }
@@ -84,15 +84,15 @@ pub(super) fn parse_documents(text: &str, file: usize) -> Result<Vec<(SourcePosi
 }
 
 enum OpenCollection {
-    List(SourcePosition, usize, Vec<YamlNode>),
-    Map(SourcePosition, usize, Vec<(String, SourcePosition, YamlNode)>, Option<(String, SourcePosition)>),
+    List(ValuePosition, usize, Vec<YamlNode>),
+    Map(ValuePosition, usize, Vec<(String, ValuePosition, YamlNode)>, Option<(String, ValuePosition)>),
 }
 
 #[derive(Default)]
 struct YamlTreeBuilder {
-    documents: Vec<(SourcePosition, YamlNode)>,
+    documents: Vec<(ValuePosition, YamlNode)>,
     /// Where the current document starts.
-    start: Option<SourcePosition>,
+    start: Option<ValuePosition>,
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, YamlNode>,
     values: usize,
@@ -103,7 +103,7 @@ struct YamlTreeBuilder {
 
 impl YamlTreeBuilder {
     fn on_event(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<ConfigProblem>> {
-        let position = SourcePosition { file: self.file, line: span.start.line(), column: span.start.col() + 1 };
+        let position = ValuePosition { file: self.file, line: span.start.line(), column: span.start.col() + 1 };
         let refuse = |message: &str| Err(vec![ConfigProblem::at_position(position, message)]);
         if self.open.len() > DEPTH_MAX {
             return refuse("is nested too deeply");

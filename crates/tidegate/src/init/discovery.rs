@@ -9,7 +9,7 @@ use tidegate_engines::table_glob;
 
 use super::proposed_database::{ProposedDatabase, path_text, with_unique_names};
 use crate::config::{ServerKind, postgres_services, server_kind_of, server_kinds};
-use crate::source::is_sqlite;
+use crate::database_argument::is_sqlite;
 
 const SQLITE_EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 const COMPOSE_FILES: [&str; 4] = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];

@@ -8,7 +8,7 @@ use super::proposed_database::{ProposedDatabase, path_text, with_unique_names};
 use crate::argument_secrets::mask_secrets;
 use crate::client::McpClient;
 use crate::config::{ServerKind, server_kind_of};
-use crate::source::{check_path, is_sqlite};
+use crate::database_argument::{check_path, is_sqlite};
 
 /// The callers that a server is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

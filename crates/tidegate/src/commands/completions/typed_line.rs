@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::commands::Cli;
+use crate::database_argument::DatabaseArgument;
 use crate::options::GlobalOptions;
-use crate::source::DatabaseSource;
 
 /// The environment variable with the position of the word at the cursor; the program has 0.
 const INDEX_VARIABLE: &str = "_CLAP_COMPLETE_INDEX";
@@ -22,7 +22,7 @@ pub(super) struct TypedLine {
 pub(super) struct TypedOptions {
     pub(super) global: GlobalOptions,
     /// The databases of the line; `None` for a command that takes none.
-    pub(super) sources: Option<Vec<DatabaseSource>>,
+    pub(super) sources: Option<Vec<DatabaseArgument>>,
     /// The tool that is called.
     pub(super) tool: Option<String>,
     /// Whether the command is about a running server.
@@ -51,7 +51,7 @@ impl TypedLine {
         }
         // Only builds with debug assertions report an argument that the command does not have.
         let takes_sources = command.get_arguments().any(|argument| argument.get_id() == "paths");
-        let sources = deepest.try_get_many::<DatabaseSource>("paths").ok().filter(|_| takes_sources);
+        let sources = deepest.try_get_many::<DatabaseArgument>("paths").ok().filter(|_| takes_sources);
         let connects = deepest.try_get_one::<String>("connect").is_ok_and(|url| url.is_some());
         Some(TypedOptions {
             global,
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(typed.global.config.unwrap().to_str(), Some("b.yaml"));
         assert_eq!((typed.tool.as_deref(), typed.sources), (Some("sql"), Some(Vec::new())));
         let typed = options(&["tidegate", "query", "SELECT 1", "a=./data", "--database", ""], 5);
-        assert_eq!(typed.sources, Some(vec![DatabaseSource::parse("a=./data").unwrap()]));
+        assert_eq!(typed.sources, Some(vec![DatabaseArgument::parse("a=./data").unwrap()]));
         let typed = options(&["tidegate", "ingest", "status", "--connect", "http://127.0.0.1:7070", ""], 5);
         assert!(typed.connects);
     }

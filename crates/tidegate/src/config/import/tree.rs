@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toml_edit::{Document as TomlDocument, Item, Value as TomlValue};
 
 use super::super::document::parse_plain_scalar;
-use super::super::problem::SourcePosition;
+use super::super::problem::ValuePosition;
 use super::super::yaml_tree::{YamlContent, YamlNode, parse_documents};
 
 pub(super) fn read_yaml(text: &str) -> Result<Vec<YamlNode>, String> {
@@ -27,7 +27,7 @@ pub(super) fn read_json(text: &str) -> Result<YamlNode, String> {
 }
 
 fn node(kind: YamlContent, line: usize) -> YamlNode {
-    YamlNode { position: SourcePosition { file: 0, line, column: 1 }, kind }
+    YamlNode { position: ValuePosition { file: 0, line, column: 1 }, kind }
 }
 
 fn json_node(value: Value) -> YamlNode {
@@ -35,7 +35,7 @@ fn json_node(value: Value) -> YamlNode {
         Value::String(text) => YamlContent::Text(text),
         Value::Array(items) => YamlContent::List(items.into_iter().map(json_node).collect()),
         Value::Object(members) => {
-            let position = SourcePosition { file: 0, line: 1, column: 1 };
+            let position = ValuePosition { file: 0, line: 1, column: 1 };
             YamlContent::Map(members.into_iter().map(|(name, value)| (name, position, json_node(value))).collect())
         }
         scalar => YamlContent::Plain(scalar.to_string()),

@@ -20,20 +20,20 @@ const DEFAULT_DATABASE_NAME: &str = "files";
 pub(crate) const JOINED_DATABASE_NAME: &str = "all";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DatabaseSource {
+pub(crate) struct DatabaseArgument {
     name: Option<String>,
-    location: SourceLocation,
+    location: DatabaseLocation,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-enum SourceLocation {
+enum DatabaseLocation {
     /// A folder, a file, or a SQLite file; the content decides.
     Path(PathBuf),
     /// An address.
     Server(&'static ServerKind, String),
 }
 
-impl std::fmt::Debug for SourceLocation {
+impl std::fmt::Debug for DatabaseLocation {
     /// A connection string may hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -43,7 +43,7 @@ impl std::fmt::Debug for SourceLocation {
     }
 }
 
-impl SourceLocation {
+impl DatabaseLocation {
     fn parse(text: &str) -> Result<Self, String> {
         if let Some(server) = server_kind_of(text) {
             return Ok(Self::Server(server, text.to_owned()));
@@ -61,7 +61,7 @@ impl SourceLocation {
     }
 }
 
-impl DatabaseSource {
+impl DatabaseArgument {
     /// Parses `PATH`, the address of a server, or one of them after `name=`. Text before `=` is a name unless it
     /// is a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -74,25 +74,25 @@ impl DatabaseSource {
                     if server_kind_of(location).is_none() {
                         check_path(text)?;
                     }
-                    Ok(Self { name: Some(name.to_owned()), location: SourceLocation::parse(location)? })
+                    Ok(Self { name: Some(name.to_owned()), location: DatabaseLocation::parse(location)? })
                 }
             },
-            None => Ok(Self { name: None, location: SourceLocation::parse(text)? }),
+            None => Ok(Self { name: None, location: DatabaseLocation::parse(text)? }),
         }
     }
 
     pub(crate) fn with_name(name: &str, path: &Path) -> Self {
-        Self { name: Some(name.to_owned()), location: SourceLocation::Path(path.to_owned()) }
+        Self { name: Some(name.to_owned()), location: DatabaseLocation::Path(path.to_owned()) }
     }
 
     /// The same source without the password of its connection string.
     pub(crate) fn without_password(&self) -> Result<Self, CommandError> {
         let location = match &self.location {
-            SourceLocation::Server(server, text) => {
+            DatabaseLocation::Server(server, text) => {
                 let without = (server.without_password)(text).map_err(|error| usage_error(server, &error))?;
-                SourceLocation::Server(server, without.unwrap_or_else(|| text.clone()))
+                DatabaseLocation::Server(server, without.unwrap_or_else(|| text.clone()))
             }
-            SourceLocation::Path(_) => self.location.clone(),
+            DatabaseLocation::Path(_) => self.location.clone(),
         };
         Ok(Self { name: self.name.clone(), location })
     }
@@ -100,10 +100,10 @@ impl DatabaseSource {
     /// The argument with an absolute path, which works in any current folder.
     fn absolute_argument(&self) -> String {
         let location = match &self.location {
-            SourceLocation::Path(path) => {
+            DatabaseLocation::Path(path) => {
                 std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string()
             }
-            SourceLocation::Server(_, text) => text.clone(),
+            DatabaseLocation::Server(_, text) => text.clone(),
         };
         match &self.name {
             Some(name) => format!("{name}={location}"),
@@ -118,13 +118,13 @@ impl DatabaseSource {
             return Ok(name.clone());
         }
         match &self.location {
-            SourceLocation::Path(path) => {
+            DatabaseLocation::Path(path) => {
                 let path = glob_folder(path).unwrap_or_else(|| path.clone());
                 let whole = path.canonicalize().unwrap_or(path);
                 let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
                 Ok(name.map_or_else(|| DEFAULT_DATABASE_NAME.to_owned(), |name| name.to_string_lossy().into_owned()))
             }
-            SourceLocation::Server(server, text) => {
+            DatabaseLocation::Server(server, text) => {
                 (server.database)(text).map_err(|error| usage_error(server, &error))
             }
         }
@@ -133,18 +133,18 @@ impl DatabaseSource {
     fn open_database(&self, name: String, engine: &Engine) -> Result<Arc<dyn Database>, CommandError> {
         let failed = |error: tidegate_core::Error| CommandError::Usage(format!("cannot open {error}"));
         Ok(match &self.location {
-            SourceLocation::Server(server, text) => {
+            DatabaseLocation::Server(server, text) => {
                 (server.open)(name, text).map_err(|error| usage_error(server, &error))?
             }
-            SourceLocation::Path(path) if is_sqlite(path) => {
+            DatabaseLocation::Path(path) if is_sqlite(path) => {
                 let database = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
                 Arc::new(database.map_err(failed)?)
             }
-            SourceLocation::Path(path) if JournalTable::is_journal_folder(path) => {
+            DatabaseLocation::Path(path) if JournalTable::is_journal_folder(path) => {
                 let table = JournalTable::open(vec![path.clone()]).map_err(failed)?;
                 Arc::new(SystemDatabase::of_journal(name, table, None, engine).map_err(failed)?)
             }
-            SourceLocation::Path(path) => {
+            DatabaseLocation::Path(path) => {
                 let database = EmbeddedDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
                 for glob in database.unmatched_globs() {
                     tracing::warn!("database {}: no file matches {glob} yet", database.name());
@@ -202,14 +202,14 @@ pub(crate) fn is_sqlite(path: &Path) -> bool {
 }
 
 pub(crate) fn open_databases(
-    sources: &[DatabaseSource],
+    sources: &[DatabaseArgument],
     engine: &Engine,
 ) -> Result<Vec<Arc<dyn Database>>, CommandError> {
     sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
 }
 
 /// The names that the databases of `sources` get. One without a name is left out.
-pub(crate) fn database_names(sources: &[DatabaseSource]) -> Vec<String> {
+pub(crate) fn database_names(sources: &[DatabaseArgument]) -> Vec<String> {
     sources.iter().filter_map(|source| source.database_name().ok()).collect()
 }
 
@@ -225,22 +225,22 @@ pub(crate) fn join_databases(
     Ok(Some(Arc::new(joined.map_err(anyhow::Error::from)?)))
 }
 
-pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseSource]) -> Vec<String> {
+pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseArgument]) -> Vec<String> {
     let mut arguments = vec!["stdio".to_owned()];
     arguments.extend(config.into_iter().flat_map(|file| ["--config".to_owned(), file.display().to_string()]));
     let sources = if config.is_some() { sources } else { sources_or_current_folder(sources) };
-    arguments.extend(sources.iter().map(DatabaseSource::absolute_argument));
+    arguments.extend(sources.iter().map(DatabaseArgument::absolute_argument));
     arguments
 }
 
-pub(crate) fn sources_or_current_folder(sources: &[DatabaseSource]) -> &[DatabaseSource] {
-    static HERE: LazyLock<[DatabaseSource; 1]> =
-        LazyLock::new(|| [DatabaseSource { name: None, location: SourceLocation::Path(PathBuf::from(".")) }]);
+pub(crate) fn sources_or_current_folder(sources: &[DatabaseArgument]) -> &[DatabaseArgument] {
+    static HERE: LazyLock<[DatabaseArgument; 1]> =
+        LazyLock::new(|| [DatabaseArgument { name: None, location: DatabaseLocation::Path(PathBuf::from(".")) }]);
     if sources.is_empty() { &*HERE } else { sources }
 }
 
-fn sources_by_name(sources: &[DatabaseSource]) -> Result<BTreeMap<String, &DatabaseSource>, CommandError> {
-    let mut named: BTreeMap<String, &DatabaseSource> = BTreeMap::new();
+fn sources_by_name(sources: &[DatabaseArgument]) -> Result<BTreeMap<String, &DatabaseArgument>, CommandError> {
+    let mut named: BTreeMap<String, &DatabaseArgument> = BTreeMap::new();
     for source in sources {
         let name = source.database_name()?;
         if let Some(other) = named.insert(name.clone(), source) {
@@ -260,46 +260,49 @@ mod tests {
 
     #[test]
     fn parses_optional_name_before_path() {
-        let parsed = |text| DatabaseSource::parse(text).unwrap();
+        let parsed = |text| DatabaseArgument::parse(text).unwrap();
         assert_eq!(
             parsed("shop=./data"),
-            DatabaseSource { name: Some("shop".into()), location: SourceLocation::Path("./data".into()) }
+            DatabaseArgument { name: Some("shop".into()), location: DatabaseLocation::Path("./data".into()) }
         );
-        assert_eq!(parsed("./a=b/c"), DatabaseSource { name: None, location: SourceLocation::Path("./a=b/c".into()) });
-        assert_eq!(parsed("data"), DatabaseSource { name: None, location: SourceLocation::Path("data".into()) });
+        assert_eq!(
+            parsed("./a=b/c"),
+            DatabaseArgument { name: None, location: DatabaseLocation::Path("./a=b/c".into()) }
+        );
+        assert_eq!(parsed("data"), DatabaseArgument { name: None, location: DatabaseLocation::Path("data".into()) });
         let postgres = "postgres://ann:secret@db/shop?sslmode=require";
-        let server = |text: &str| SourceLocation::Server(server_kind_of(text).unwrap(), text.into());
-        assert_eq!(parsed(postgres), DatabaseSource { name: None, location: server(postgres) });
+        let server = |text: &str| DatabaseLocation::Server(server_kind_of(text).unwrap(), text.into());
+        assert_eq!(parsed(postgres), DatabaseArgument { name: None, location: server(postgres) });
         let named = format!("shop={postgres}");
         assert_eq!(parsed(&named).name.as_deref(), Some("shop"));
         assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
         for text in ["host=db dbname=shop password=secret", "postgresql+asyncpg://ann:secret@db/shop", "dbname=shop"] {
-            assert_eq!(parsed(text), DatabaseSource { name: None, location: server(text) }, "{text}");
+            assert_eq!(parsed(text), DatabaseArgument { name: None, location: server(text) }, "{text}");
             let named = format!("crm={text}");
-            assert_eq!(DatabaseSource::parse(&named).unwrap().name.as_deref(), Some("crm"), "{text}");
+            assert_eq!(DatabaseArgument::parse(&named).unwrap().name.as_deref(), Some("crm"), "{text}");
         }
         for text in
             ["oracle://ann:secret@db/shop", "Server=db;Password=secret", "sqlite:///app.db", "a=file:///tmp/a.csv"]
         {
-            assert!(!DatabaseSource::parse(text).unwrap_err().contains("secret"), "{text}");
+            assert!(!DatabaseArgument::parse(text).unwrap_err().contains("secret"), "{text}");
         }
         for text in ["mysql://ann:secret@db/shop", "mariadb://ann:s%3Acret@db:3307/shop?ssl-mode=REQUIRED"] {
             let source = parsed(text);
-            assert_eq!(source, DatabaseSource { name: None, location: server(text) }, "{text}");
+            assert_eq!(source, DatabaseArgument { name: None, location: server(text) }, "{text}");
             assert_eq!(source.database_name().unwrap(), "shop");
             let argument = source.without_password().unwrap().absolute_argument();
             assert!(!argument.contains("cret") && argument.contains("ann@db"), "{argument}");
-            assert_eq!(DatabaseSource::parse(&format!("crm={text}")).unwrap().name.as_deref(), Some("crm"), "{text}");
+            assert_eq!(DatabaseArgument::parse(&format!("crm={text}")).unwrap().name.as_deref(), Some("crm"), "{text}");
         }
         for text in ["ann:secret@db:5432/shop", "shop=ann:secret@db/shop", "postgresql//ann:secret@db/shop"] {
-            let refusal = DatabaseSource::parse(text).unwrap_err();
+            let refusal = DatabaseArgument::parse(text).unwrap_err();
             assert!(refusal.starts_with("a connection string begins with postgresql://"), "{text}: {refusal}");
         }
         for text in ["./12:30@site/*.csv", "shop=./12:30@site/*.csv", "/12:30@site/*.csv"] {
-            assert!(DatabaseSource::parse(text).is_ok(), "{text}");
+            assert!(DatabaseArgument::parse(text).is_ok(), "{text}");
         }
-        assert!(DatabaseSource::parse("=data").is_err());
-        assert!(DatabaseSource::parse("shop=").is_err());
+        assert!(DatabaseArgument::parse("=data").is_err());
+        assert!(DatabaseArgument::parse("shop=").is_err());
     }
 
     #[test]
@@ -309,7 +312,7 @@ mod tests {
         std::fs::create_dir(&shop).unwrap();
         std::fs::write(shop.join("orders.csv"), "id\n1\n").unwrap();
         let name = |path: PathBuf| {
-            DatabaseSource { name: None, location: SourceLocation::Path(path) }.database_name().unwrap()
+            DatabaseArgument { name: None, location: DatabaseLocation::Path(path) }.database_name().unwrap()
         };
         assert_eq!(name(shop.clone()), "shop.v1");
         assert_eq!(name(shop.join("orders.csv")), "orders");
