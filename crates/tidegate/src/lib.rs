@@ -16,7 +16,6 @@
 mod application;
 mod argument_secrets;
 mod bearer;
-mod client;
 mod command_error;
 mod commands;
 mod config;
@@ -30,6 +29,7 @@ mod init;
 mod log_fields;
 mod log_writer;
 mod logging;
+mod mcp_clients;
 mod metric_recorder;
 mod network_nodes;
 mod node;

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use clap::Args;
 
 use crate::argument_secrets::mask_secrets;
-use crate::client::{
+use crate::command_error::CommandError;
+use crate::database_argument::{self, DatabaseArgument};
+use crate::mcp_clients::{
     BearerValue, ConfigLocations, InstallOutcome, InstallScope, Installation, McpClient as Kind, McpServerConnection,
     StartCommand, install, snippet,
 };
-use crate::command_error::CommandError;
-use crate::database_argument::{self, DatabaseArgument};
 use crate::options::GlobalOptions;
 use crate::output;
 

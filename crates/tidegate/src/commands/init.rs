@@ -8,11 +8,13 @@ use clap::Args;
 
 use super::client::describe_installation;
 use super::doctor;
-use crate::client::{ConfigLocations, InstallScope, McpClient as Kind, McpServerConnection, StartCommand, install};
 use crate::command_error::CommandError;
 use crate::config::CONFIG_FILE_NAME;
 use crate::init::{
     Audience, InitAnswers, InitProposal, ProposedDatabase, ask_questions, discover, parse_source, render_config,
+};
+use crate::mcp_clients::{
+    ConfigLocations, InstallScope, McpClient as Kind, McpServerConnection, StartCommand, install,
 };
 use crate::options::GlobalOptions;
 use crate::standard_stream::standard_error;

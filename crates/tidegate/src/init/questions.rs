@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::proposed_database::{ProposedDatabase, path_text, with_unique_names};
 use crate::argument_secrets::mask_secrets;
-use crate::client::McpClient;
 use crate::config::{ServerKind, server_kind_of};
 use crate::database_argument::{check_path, is_sqlite};
+use crate::mcp_clients::McpClient;
 
 /// The callers that a server is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

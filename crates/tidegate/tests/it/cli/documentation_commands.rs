@@ -72,7 +72,7 @@ const NOT_RUN: [(&str, &str); 54] = [
     ("scripts/test deny", "asks the registry, and may have to build cargo-deny; a part of scripts/test --all"),
     ("tidegate audit verify", "needs a log that a node has written; cli/audit.rs verifies some"),
     ("tidegate call refund amount=5", "asks in a terminal; cli/elicitation.rs answers such questions"),
-    ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/client/tests try each of them"),
+    ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/mcp_clients/tests try each of them"),
     ("tidegate client NAME --write", "as tidegate client NAME"),
     (
         "tidegate query \"SELECT status, count(*) FROM access GROUP BY 1\" /var/log/nginx",

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::client::catalog::ClientFileFormat;
-use crate::client::edit::{EditError, EditPosition, FileEdit};
-use crate::client::{json_file, toml_file};
+use crate::mcp_clients::catalog::ClientFileFormat;
+use crate::mcp_clients::edit::{EditError, EditPosition, FileEdit};
+use crate::mcp_clients::{json_file, toml_file};
 
 fn entry() -> Map<String, Value> {
     let Value::Object(entry) = json!({ "url": "http://h/mcp" }) else { unreachable!() };

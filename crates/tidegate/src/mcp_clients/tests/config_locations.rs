@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{all_clients, name};
-use crate::client::config_locations::OperatingSystem;
-use crate::client::edit::ClientConfigError;
-use crate::client::{ConfigLocations, InstallScope, McpClient};
+use crate::mcp_clients::config_locations::OperatingSystem;
+use crate::mcp_clients::edit::ClientConfigError;
+use crate::mcp_clients::{ConfigLocations, InstallScope, McpClient};
 
 fn locations(system: OperatingSystem, settings: &str) -> ConfigLocations {
     ConfigLocations {

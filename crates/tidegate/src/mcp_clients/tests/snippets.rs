@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{all_clients, http, key, name, stdio, variable};
-use crate::client::catalog::ClientFileFormat;
-use crate::client::edit::ClientConfigError;
-use crate::client::{BearerValue, McpClient, McpServerConnection, snippet};
+use crate::mcp_clients::catalog::ClientFileFormat;
+use crate::mcp_clients::edit::ClientConfigError;
+use crate::mcp_clients::{BearerValue, McpClient, McpServerConnection, snippet};
 
 /// The snippet as it is for TOML, and on one line for JSON; or why there is none.
 fn display_snippet(client: McpClient, connection: &McpServerConnection) -> String {

@@ -6,9 +6,9 @@
 use serde_json::{Value, json};
 
 use super::{all_clients, http, key, name, stdio, variable};
-use crate::client::catalog::ClientFileFormat;
-use crate::client::edit::ClientConfigError;
-use crate::client::{McpClient, install};
+use crate::mcp_clients::catalog::ClientFileFormat;
+use crate::mcp_clients::edit::ClientConfigError;
+use crate::mcp_clients::{McpClient, install};
 
 fn closed_object(properties: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{all_clients, http, key, stdio, variable};
-use crate::client::edit::{ClientConfigError, EditError};
-use crate::client::{InstallOutcome, Installation, McpClient, McpServerConnection, install, snippet};
+use crate::mcp_clients::edit::{ClientConfigError, EditError};
+use crate::mcp_clients::{InstallOutcome, Installation, McpClient, McpServerConnection, install, snippet};
 
 struct Folder(TempDir);
 
