@@ -28,7 +28,7 @@ pub(crate) enum HandlerAnswer {
 
 #[derive(Debug, Default)]
 pub(crate) struct HandlerOutput {
-    blocks: Vec<(ContentRole, Content)>,
+    items: Vec<(ContentRole, Content)>,
     structured: Option<Box<RawValue>>,
     meta: Map<String, Value>,
 }
@@ -114,9 +114,9 @@ impl HandlerAnswer {
 impl HandlerOutput {
     pub(crate) fn into_answer(self, kind: HandlerKind) -> Answer {
         let answer = match kind {
-            HandlerKind::Prompt => Answer::messages(self.blocks),
+            HandlerKind::Prompt => Answer::messages(self.items),
             HandlerKind::Tool | HandlerKind::Resource => {
-                Answer::content(self.blocks.into_iter().map(|(_, block)| block).collect())
+                Answer::content(self.items.into_iter().map(|(_, item)| item).collect())
             }
         };
         let answer = answer.with_meta(AnswerMeta { other: self.meta, ..AnswerMeta::default() });
@@ -126,9 +126,9 @@ impl HandlerOutput {
         }
     }
 
-    /// The first text block, for clients that read only one.
+    /// The first text item, for clients that read only one.
     pub(crate) fn first_text(&self) -> Option<&str> {
-        self.blocks.iter().find_map(|(_, block)| match block {
+        self.items.iter().find_map(|(_, item)| match item {
             Content::Text { text, .. } => Some(text.as_str()),
             _ => None,
         })
@@ -144,16 +144,16 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
             if record.definition.contains_key("outputSchema") && result.structured.is_none() && !result.is_error {
                 return Err("it has an outputSchema, and its result has no structuredContent".to_owned());
             }
-            let block = |block| Ok((ContentRole::Assistant, parse_content(block)?));
-            let blocks = result.content.into_iter().map(block).collect::<Result<_, String>>()?;
-            let output = HandlerOutput { blocks, structured: result.structured, meta: result.meta };
+            let item = |item| Ok((ContentRole::Assistant, parse_content(item)?));
+            let items = result.content.into_iter().map(item).collect::<Result<_, String>>()?;
+            let output = HandlerOutput { items, structured: result.structured, meta: result.meta };
             Ok(if result.is_error { HandlerAnswer::Failed(output) } else { HandlerAnswer::Done(output) })
         }
         HandlerKind::Resource => {
             let result: ResourceResult = serde_json::from_str(result).map_err(invalid)?;
-            let block = |contents| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(contents)?)));
-            let blocks = result.contents.into_iter().map(block).collect::<Result<_, String>>()?;
-            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, meta: result.meta }))
+            let item = |contents| Ok((ContentRole::Assistant, Content::Resource(parse_resource_contents(contents)?)));
+            let items = result.contents.into_iter().map(item).collect::<Result<_, String>>()?;
+            Ok(HandlerAnswer::Done(HandlerOutput { items, structured: None, meta: result.meta }))
         }
         HandlerKind::Prompt => {
             let result: PromptResult = serde_json::from_str(result).map_err(invalid)?;
@@ -165,8 +165,8 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
                 };
                 Ok((role, parse_content(message.content)?))
             };
-            let blocks = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
-            Ok(HandlerAnswer::Done(HandlerOutput { blocks, structured: None, meta: result.meta }))
+            let items = result.messages.into_iter().map(message).collect::<Result<_, String>>()?;
+            Ok(HandlerAnswer::Done(HandlerOutput { items, structured: None, meta: result.meta }))
         }
     }
 }
@@ -187,7 +187,7 @@ fn read_error(error: ErrorObject) -> Result<Error, String> {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ContentItem {
     Text {
         text: String,
         annotations: Option<Value>,
@@ -230,19 +230,19 @@ struct Contents {
     blob: Option<String>,
 }
 
-/// Parses a content block. The error is for the log.
-fn parse_content(block: Value) -> Result<Content, String> {
-    let block = Block::deserialize(block).map_err(|error| format!("a content block is invalid: {error}"))?;
-    Ok(match block {
-        Block::Text { text, annotations } => {
+/// Parses a content item. The error is for the log.
+fn parse_content(item: Value) -> Result<Content, String> {
+    let item = ContentItem::deserialize(item).map_err(|error| format!("a content item is invalid: {error}"))?;
+    Ok(match item {
+        ContentItem::Text { text, annotations } => {
             Content::Text { text, annotations: annotations.as_ref().map(parse_annotations) }
         }
-        Block::Image { data, mime_type } => Content::Image { data: decode_base64(&data)?, mime_type },
-        Block::Audio { data, mime_type } => Content::Audio { data: decode_base64(&data)?, mime_type },
-        Block::ResourceLink(Link { uri, name, title, description, mime_type, size }) => {
+        ContentItem::Image { data, mime_type } => Content::Image { data: decode_base64(&data)?, mime_type },
+        ContentItem::Audio { data, mime_type } => Content::Audio { data: decode_base64(&data)?, mime_type },
+        ContentItem::ResourceLink(Link { uri, name, title, description, mime_type, size }) => {
             Content::Link(ResourceLink { uri, name, title, description, mime_type, size_bytes: size })
         }
-        Block::Resource { resource } => Content::Resource(parse_resource_contents(resource)?),
+        ContentItem::Resource { resource } => Content::Resource(parse_resource_contents(resource)?),
     })
 }
 
