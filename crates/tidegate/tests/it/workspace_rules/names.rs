@@ -1,4 +1,4 @@
-//! Names use the field's terms: some words occur in no declared name, and a public type's name belongs to one crate.
+//! Names use the field's terms: some words occur in no declared name, others in few; and a public type's name belongs to one crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,6 +29,132 @@ const BANNED_WORDS: &[(&[&str], &str)] = &[
     (&["intruder", "intruders", "garden", "rehearsal", "riddle", "riddles"], "what the test does"),
 ];
 
+/// Names that stood for two things or said nothing, with what to write instead.
+const REPLACED_NAMES: &[(&str, &str)] = &[
+    ("AdmissionError", "the error of the step that refuses the call"),
+    ("AnswerFrame", "ResponseFrame"),
+    ("AnswerStream", "ResponseStream"),
+    ("BodySource", "UndecodedBody"),
+    ("ContentBlocks", "ContentItems"),
+    ("DataSource", "ProposedDatabase"),
+    ("DatabaseSource", "DatabaseArgument"),
+    ("Destination", "OutputFile, WritableTable"),
+    ("FileDatabase", "EmbeddedDatabase"),
+    ("FunctionSource", "TableFunctions"),
+    ("IngestTarget", "WriteTarget"),
+    ("LimitDefaults", "the limits themselves"),
+    ("LogError", "WriteAheadLogError"),
+    ("LogOptions", "ServerLogOptions, WriteAheadLogOptions"),
+    ("LogWriter", "AuditLogWriter, ServerLogWriter, WriteAheadLogWriter"),
+    ("NodeAssembler", "ConfigApplier"),
+    ("NodeEntries", "EntriesWithHandlers"),
+    ("NodeSpec", "StartOptions"),
+    ("NodeState", "ServedState"),
+    ("Obstacle", "CountingError"),
+    ("OpenNode", "Application"),
+    ("PagingArguments", "DeliveryArguments"),
+    ("ResourceSource", "ResourceContent"),
+    ("StatementSource", "StatementProvider"),
+    ("TableSource", "TableRecorder"),
+    ("ToolContext", "ToolServices"),
+    ("node_assembler", "config_applier"),
+    ("open_node", "application"),
+    ("row_policy_fingerprinter", "RowPolicyFingerprints"),
+    ("tool_context", "tool_services"),
+];
+
+/// Words with one meaning, and the only types in `src` folders whose names have them. The list of a word without a meaning
+/// may only shrink.
+const RESERVED_WORDS: &[(&[&str], &str, &[&str])] = &[
+    (
+        &["source", "sources"],
+        "a log source or a metric source; of another server's configuration, or as DataFusion has it",
+        &[
+            "IsolatedParquetSource",
+            "LogSource",
+            "LogSourceConfig",
+            "LogSourceReport",
+            "LogSources",
+            "MetricSource",
+            "MetricSourceConfig",
+            "MetricSourceKind",
+            "MetricSourceReport",
+            "MetricSources",
+            "ReaderSource",
+            "ResolvedSource",
+            "Source",
+            "SourceColumn",
+            "SourceCounts",
+            "SourceField",
+            "SourceFilters",
+            "SourceId",
+            "SourceRow",
+            "SourceSearch",
+            "SourceSet",
+            "Sources",
+            "TelemetrySources",
+            "TraceSource",
+            "VisibleSources",
+        ],
+    ),
+    (
+        &["scope", "scopes"],
+        "where names of SQL are visible; or as OAuth, OTLP and MCP clients have it",
+        &[
+            "CteScope",
+            "ImpliedScopes",
+            "ImpliedScopesError",
+            "InstallScope",
+            "NameScope",
+            "ScopeColumns",
+            "ScopeNames",
+            "ScopeTable",
+            "StatementScope",
+            "TableScope",
+            "TypeScope",
+            "WindowScopes",
+        ],
+    ),
+    (
+        &["block", "blocks"],
+        "a stored block of a result; of files, as their formats have it",
+        &[
+            "Block",
+            "BlockAhead",
+            "BlockFetcher",
+            "BlockMetadata",
+            "BlockReader",
+            "ManifestBlock",
+            "PartialBlock",
+            "ResultBlock",
+            "VerifiedBlock",
+        ],
+    ),
+    (
+        &["context"],
+        "nothing: name what it holds",
+        &[
+            "ContextParams",
+            "ContextRequest",
+            "ErrorContext",
+            "IngestContext",
+            "LogContext",
+            "MaintenanceContext",
+            "MemberQueryContext",
+            "MetricContext",
+            "ReadContext",
+            "ReceiverContext",
+            "RequestContext",
+            "TimeContext",
+            "TraceContext",
+            "WriteContext",
+        ],
+    ),
+];
+
+/// Types in `src` folders that only one file declares.
+const DECLARED_ONCE: &[&str] = &["Engine", "NodeTables", "RowWriter"];
+
 /// Names of public types that may occur in more than one crate, because the module path makes the difference obvious.
 const SHARED_TYPE_NAMES: &[&str] = &[];
 
@@ -43,6 +169,9 @@ fn declared_names_use_the_terms_of_the_field() {
         let mut names = DeclaredNames::default();
         names.visit_file(&source.file);
         for name in names.0 {
+            if let Some((_, instead)) = REPLACED_NAMES.iter().find(|(replaced, _)| *replaced == name) {
+                wrong.insert(format!("{}: {name} (write: {instead})", source.name));
+            }
             let words = words(&name);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             // Pairs too: `HangUp` is `hangup` in two words.
@@ -61,15 +190,20 @@ fn declared_names_use_the_terms_of_the_field() {
 #[test]
 fn a_public_type_name_belongs_to_one_crate() {
     let mut crates_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut files_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for Source { name, file } in sources::rust_files() {
         let mut parts = Path::new(&name).iter().filter_map(|part| part.to_str());
         let (Some("crates"), Some(crate_name), Some("src")) = (parts.next(), parts.next(), parts.next()) else {
             continue;
         };
-        for type_name in file.items.iter().filter_map(public_type) {
-            crates_of.entry(type_name).or_default().insert(crate_name.to_owned());
+        for (visibility, type_name) in file.items.iter().filter_map(declared_type) {
+            if matches!(visibility, syn::Visibility::Public(_)) {
+                crates_of.entry(type_name.to_string()).or_default().insert(crate_name.to_owned());
+            }
+            files_of.entry(type_name.to_string()).or_default().push(name.clone());
         }
     }
+    check_words_of_types(&files_of);
     assert!(crates_of.len() > 300, "only {} public types were found", crates_of.len());
     let is_shared = |name: &str| SHARED_TYPE_NAMES.contains(&name);
     let wrong: Vec<_> = crates_of.iter().filter(|(name, crates)| crates.len() > 1 && !is_shared(name)).collect();
@@ -90,15 +224,30 @@ fn names_of_metadata_are_written_once() {
     assert_eq!(files.len(), META_NAME_FILES.len(), "take files without names from META_NAME_FILES");
 }
 
-fn public_type(item: &syn::Item) -> Option<String> {
-    let (visibility, ident) = match item {
-        syn::Item::Struct(item) => (&item.vis, &item.ident),
-        syn::Item::Enum(item) => (&item.vis, &item.ident),
-        syn::Item::Trait(item) => (&item.vis, &item.ident),
-        syn::Item::Type(item) => (&item.vis, &item.ident),
-        _ => return None,
-    };
-    matches!(visibility, syn::Visibility::Public(_)).then(|| ident.to_string())
+/// Checks [`RESERVED_WORDS`] and [`DECLARED_ONCE`] on the types in `src` folders, with the files that declare each.
+fn check_words_of_types(files_of: &BTreeMap<String, Vec<String>>) {
+    for (reserved, meaning, types) in RESERVED_WORDS {
+        let has_word = |name: &str| words(name).iter().any(|word| reserved.contains(&word.as_str()));
+        let wrong: Vec<_> =
+            files_of.iter().filter(|(name, _)| has_word(name) && !types.contains(&name.as_str())).collect();
+        assert!(wrong.is_empty(), "{} is {meaning}; rename: {wrong:?}", reserved[0]);
+        let idle: Vec<_> = types.iter().filter(|name| !files_of.contains_key(**name)).collect();
+        assert!(idle.is_empty(), "take these from RESERVED_WORDS: {idle:?}");
+    }
+    for name in DECLARED_ONCE {
+        let files = files_of.get(*name).map_or(&[][..], Vec::as_slice);
+        assert_eq!(files.len(), 1, "{name} has one meaning, and these files declare it: {files:?}");
+    }
+}
+
+fn declared_type(item: &syn::Item) -> Option<(&syn::Visibility, &syn::Ident)> {
+    match item {
+        syn::Item::Struct(item) => Some((&item.vis, &item.ident)),
+        syn::Item::Enum(item) => Some((&item.vis, &item.ident)),
+        syn::Item::Trait(item) => Some((&item.vis, &item.ident)),
+        syn::Item::Type(item) => Some((&item.vis, &item.ident)),
+        _ => None,
+    }
 }
 
 /// The words of a name in snake or camel case, in lower case.
