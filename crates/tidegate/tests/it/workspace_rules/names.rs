@@ -1,4 +1,5 @@
-//! Names use the field's terms: some words occur in no declared name, others in few; and a public type's name belongs to one crate.
+//! Names use the field's terms: some words occur in no declared name, others in few types; and the name of a public type
+//! belongs to one crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
