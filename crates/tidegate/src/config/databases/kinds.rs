@@ -39,6 +39,9 @@ static KINDS: [Kind; 10] = [
     Kind::new::<FolderConfig>("ingest"),
 ];
 
+/// Opens a database with a name and an address.
+type OpenAddress = fn(String, &str) -> Result<Arc<dyn Database>, String>;
+
 /// Databases on servers, which have addresses.
 pub(crate) struct ServerKind {
     /// The key in the configuration.
@@ -52,8 +55,7 @@ pub(crate) struct ServerKind {
     pub(crate) without_password: fn(&str) -> Result<Option<String>, String>,
     /// The name of the database of an address.
     pub(crate) database: fn(&str) -> Result<String, String>,
-    /// Opens a database with this name and this address.
-    pub(crate) open: fn(String, &str) -> Result<Arc<dyn Database>, String>,
+    pub(crate) open: OpenAddress,
     /// Environment variables that may have an address, the usual one first.
     pub(crate) variables: &'static [&'static str],
     /// Comments above the address in a new configuration.
