@@ -5,10 +5,12 @@
 //! no client takes a part for the whole.
 
 mod accept;
+mod content_coding;
 mod problem;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -39,7 +41,8 @@ use super::endpoints::Endpoint;
 use super::state::{HttpState, TRACE};
 use crate::revalidation::{CallerRevalidator, Revoked};
 
-pub(super) use self::accept::{Accept, parse_quality};
+pub(super) use self::accept::Accept;
+pub(super) use self::content_coding::ContentCoding;
 pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
 
@@ -87,6 +90,16 @@ pub(super) fn new_call(
     let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
     call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
     call
+}
+
+/// A 128-bit hash for the entity tag of a document. It need not be cryptographic, because callers do not choose the bytes.
+pub(super) fn content_hash(bytes: &[u8]) -> String {
+    let half = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        (seed, bytes).hash(&mut hasher);
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", half(0), half(1))
 }
 
 /// `None` if a header may not have the characters of `opaque`. Weak tags mean equivalent content, not equal bytes.

@@ -7,7 +7,6 @@ mod call;
 mod openapi;
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -26,7 +25,8 @@ use tidegate_runtime::event::Event;
 use uuid::Uuid;
 
 use super::answer::{
-    ProblemDetails, ProblemType, entity_tag, into_response, matches_none_match, not_modified, options_response,
+    ProblemDetails, ProblemType, content_hash, entity_tag, into_response, matches_none_match, not_modified,
+    options_response,
 };
 use super::body;
 use super::caller::admit_rest_caller;
@@ -104,7 +104,7 @@ fn registry_document(
 /// [RFC 9110, ETag](https://www.rfc-editor.org/rfc/rfc9110#name-etag)
 fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
     let text = value.to_string();
-    let tag = entity_tag(&hash(&text), false);
+    let tag = entity_tag(&content_hash(text.as_bytes()), false);
     let is_current = matches_none_match(header_map, tag.as_ref());
     let mut response = if is_current { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
@@ -118,16 +118,6 @@ fn document_response(header_map: &HeaderMap, media_type: &'static str, value: &V
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("authorization"));
     response
-}
-
-/// A 128-bit hash of the text. It need not be cryptographic, because callers do not choose the text.
-fn hash(text: &str) -> String {
-    let half = |seed: u8| {
-        let mut hasher = DefaultHasher::new();
-        (seed, text).hash(&mut hasher);
-        hasher.finish()
-    };
-    format!("{:016x}{:016x}", half(0), half(1))
 }
 
 /// The page. It contains nothing confidential: it loads the tools with the reader's own key.

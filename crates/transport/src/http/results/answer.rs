@@ -1,31 +1,19 @@
-//! Turns a reply into a response that can be validated, resumed, cached, and compressed by gzip or zstd for clients that
-//! accept them.
-//!
-//! Rows as text compress well. The encoder flushes as soon as it has to wait for further bytes, so that the first rows
-//! of a result that is still being written arrive before the last ones exist.
-//!
-//! [RFC 9110, 12.5.3](https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)
+//! Turns a reply into a response that can be validated, resumed, cached and compressed. Rows as text compress well.
 
-use std::io;
 use std::sync::Arc;
 
-use async_compression::Level;
-use async_compression::tokio::bufread::{GzipEncoder, ZstdEncoder};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use bytes::Bytes;
-use futures::stream::BoxStream;
 use headers::{ETag, HeaderMapExt};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{Budget, Format};
 use tidegate_runtime::{BodyMetadata, Job, Reply, ReplyPart};
-use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::super::answer::{
-    AnswerBody, AnswerStart, ProblemDetails, add_missing_nodes_header, begin_response, describe, entity_tag, next_part,
-    not_modified, parse_quality,
+    AnswerBody, AnswerStart, ContentCoding, ProblemDetails, add_missing_nodes_header, begin_response, describe,
+    entity_tag, next_part, not_modified,
 };
 use super::range::{ByteRange, ConditionOutcome, evaluate_conditions};
 use super::{ResultRequest, ResultRoute};
@@ -179,66 +167,6 @@ fn response_with_header(body: Body, name: HeaderName, value: HeaderValue) -> Res
     response
 }
 
-const PIECE_BYTES: usize = 16 * 1024;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ContentCoding {
-    Zstd,
-    Gzip,
-}
-
-impl ContentCoding {
-    /// In the order of preference at equal weight: zstd is smaller and needs less work.
-    const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
-
-    /// The coding that a client prefers; `None` if it prefers the identity coding.
-    fn negotiate(headers: &HeaderMap) -> Option<Self> {
-        let text: Vec<&str> =
-            headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).collect();
-        Self::choose(&text.join(","))
-    }
-
-    fn choose(text: &str) -> Option<Self> {
-        let weight_of = |names: &[&str]| {
-            let of_name = |member: &str| {
-                let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
-                let is_named = names.iter().any(|known| name.trim().eq_ignore_ascii_case(known));
-                let weight = parameters.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-                is_named.then(|| weight.map_or(1_000, |(_, weight)| parse_quality(weight.trim())))
-            };
-            text.split(',').filter_map(of_name).max().unwrap_or_default()
-        };
-        let least = weight_of(&["identity"]).max(1);
-        let best = Self::ALL.into_iter().rev().max_by_key(|coding| weight_of(coding.names()))?;
-        (weight_of(best.names()) >= least).then_some(best)
-    }
-
-    fn names(self) -> &'static [&'static str] {
-        match self {
-            Self::Zstd => &["zstd"],
-            Self::Gzip => &["gzip", "x-gzip"],
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        self.names()[0]
-    }
-
-    fn encode(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
-        let reader = StreamReader::new(pieces);
-        match self {
-            Self::Zstd => {
-                let encoder = ZstdEncoder::with_quality(reader, Level::Fastest);
-                Body::from_stream(ReaderStream::with_capacity(encoder, PIECE_BYTES))
-            }
-            Self::Gzip => {
-                let encoder = GzipEncoder::with_quality(reader, Level::Fastest);
-                Body::from_stream(ReaderStream::with_capacity(encoder, PIECE_BYTES))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,45 +180,6 @@ mod tests {
         attachment; filename="Gr__e _1_.pdf"; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%221%22%2Epdf
         attachment; filename="100_.txt"; filename*=UTF-8''100%25%2Etxt
         attachment; filename="x__y"; filename*=UTF-8''x%0D%0Ay
-        "#);
-    }
-
-    #[test]
-    fn negotiates_content_coding() {
-        let mut table = String::new();
-        for text in [
-            "",
-            "*",
-            "identity",
-            "br",
-            "gzip",
-            "x-gzip",
-            "GZIP;Q=0.5",
-            "zstd",
-            "gzip, deflate, br, zstd",
-            "gzip;q=1.0, zstd;q=0.5",
-            "gzip;q=0.5, identity",
-            "gzip, identity;q=0.5",
-            "gzip;q=0",
-            "zstd;q=0, gzip;q=0.1, *;q=0",
-        ] {
-            table.push_str(&format!("{text:30} {:?}\n", ContentCoding::choose(text)));
-        }
-        insta::assert_snapshot!(table, @r#"
-                                       None
-        *                              None
-        identity                       None
-        br                             None
-        gzip                           Some(Gzip)
-        x-gzip                         Some(Gzip)
-        GZIP;Q=0.5                     Some(Gzip)
-        zstd                           Some(Zstd)
-        gzip, deflate, br, zstd        Some(Zstd)
-        gzip;q=1.0, zstd;q=0.5         Some(Gzip)
-        gzip;q=0.5, identity           None
-        gzip, identity;q=0.5           Some(Gzip)
-        gzip;q=0                       None
-        zstd;q=0, gzip;q=0.1, *;q=0    Some(Gzip)
         "#);
     }
 }
