@@ -33,6 +33,7 @@ mod mcp_clients;
 mod metric_recorder;
 mod network_nodes;
 mod node;
+mod open_browser;
 mod options;
 mod output;
 mod quantity;

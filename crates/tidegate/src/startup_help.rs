@@ -31,10 +31,13 @@ pub(crate) enum StartupHelp {
     ConnectionAndLiveQuestions,
 }
 
-/// Prints the address, and how to join the databases of `application`.
-pub(crate) fn print_address(url: &str, help: StartupHelp, application: Option<&Application>) {
+/// Prints the address, and how to join the databases of `application`. The address of the console is part of the help.
+pub(crate) fn print_address(url: &str, console: Option<&str>, help: StartupHelp, application: Option<&Application>) {
     let mut text = format!("listening on {url}\n{}", application.map(explain_join).unwrap_or_default());
     if help != StartupHelp::None {
+        if let Some(console) = console {
+            text.push_str(&format!("\nThe console, for a browser: {console}\n"));
+        }
         text.push_str(&connection_instructions(url));
     }
     let questions = match help {

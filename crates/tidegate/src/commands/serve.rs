@@ -1,5 +1,6 @@
 //! `tidegate serve`: MCP over Streamable HTTP.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use clap::Args;
@@ -15,6 +16,7 @@ use crate::config::{ConfigApplier, LoadedConfig, ServerAddress, requires_authent
 use crate::database_argument::DatabaseArgument;
 use crate::file_limit;
 use crate::flight::{FlightServer, find_flight_problems};
+use crate::open_browser::open_in_browser;
 use crate::options::GlobalOptions;
 use crate::quantity;
 use crate::readiness::DatabaseReadiness;
@@ -55,6 +57,10 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "SIZE", env = "TIDEGATE_MAX_BODY", hide_env_values = true)]
     #[arg(value_parser = quantity::size_in_memory)]
     max_body: Option<usize>,
+
+    /// Open the console in the browser of this machine
+    #[arg(long)]
+    open: bool,
 }
 
 impl HttpArguments {
@@ -105,6 +111,7 @@ impl HttpArguments {
             has_sse: address.transports.sse,
             has_web_socket: address.transports.ws,
             has_rest: address.transports.rest,
+            has_console: address.transports.console,
             has_metrics: address.transports.metrics,
             ..options
         })
@@ -243,17 +250,22 @@ pub(crate) async fn serve(
         flight: loaded.config.server.flight.clone(),
     };
     let urls = server.addresses().iter().zip(&reloader.running).map(|(address, (_, options))| {
-        let scheme = if options.tls.is_some() { "https" } else { "http" };
         let path = if options.has_rest && !options.has_mcp { "rest/" } else { "mcp" };
-        format!("{scheme}://{address}/{path}")
+        format!("{}{path}", root_url(*address, options))
     });
     let urls: Vec<String> = flight.iter().map(|flight| flight.url()).chain(urls).collect();
+    let mut addresses = server.addresses().iter().zip(&reloader.running);
+    let console = addresses.find(|(_, (_, options))| options.has_console && options.has_rest);
+    let console = console.map(|(address, (_, options))| root_url(local_address(*address), options));
     reloader.spawn(application.applier.clone(), shutdown.graceful.clone());
     // After the watches are ready, because a reader of the address may signal a reload.
     for (index, url) in urls.iter().enumerate() {
         let is_last = index + 1 == urls.len();
         let help = if is_last { help } else { StartupHelp::None };
-        startup_help::print_address(url, help, is_last.then_some(&application));
+        startup_help::print_address(url, console.as_deref(), help, is_last.then_some(&application));
+    }
+    if http.open {
+        open_in_browser(console.as_deref());
     }
     log_notes(&application).await?;
     let flight = async move {
@@ -263,6 +275,22 @@ pub(crate) async fn serve(
     };
     let serving = async { tokio::join!(server.wait(), flight) };
     application.serve_until_closed(serving, &shutdown).await.map(drop)
+}
+
+/// The address of a server with `options` that listens on `address`: `http://127.0.0.1:7070/`.
+fn root_url(address: SocketAddr, options: &HttpOptions) -> String {
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}/")
+}
+
+/// The address by which a browser on this machine reaches `address`, which may stand for all addresses of the machine.
+fn local_address(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Requires authentication from now on if `listener` can be reached from other machines, and warns without TLS.

@@ -21,7 +21,7 @@ use tidegate_core::ErrorKind;
 
 use super::answer::{ProblemDetails, ProblemType};
 use super::body;
-use super::endpoints::{Endpoint, PageAccess};
+use super::endpoints::{Endpoint, PageAccess, Switch};
 use super::response::refused_request;
 use super::results::link_parameter;
 use super::state::{HttpOptions, HttpState};
@@ -223,6 +223,7 @@ const HEAD: &str = "<!doctype html>
 const NOTHING_HERE: &str = "<p>There is nothing at this path.</p>\n";
 const MCP: &str = "<p>Programs use it over the Model Context Protocol (MCP), such as Claude, Cursor and VS Code: add a server \
                    with the transport Streamable HTTP and the URL of this server with the path <code>/mcp</code>.</p>\n";
+const CONSOLE: &str = "<p>People use it in the <a href=\"/\">console</a>.</p>\n";
 const REST: &str = "<p>People can try its tools at <a href=\"/rest/\">/rest/</a>.</p>\n";
 
 /// Whether a browser requests a page. Clients of MCP accept JSON and events only.
@@ -248,8 +249,9 @@ pub(super) fn not_found(headers: &HeaderMap, options: &HttpOptions) -> Response 
 
 fn content(first: &str, options: &HttpOptions) -> String {
     let mcp = if options.has_mcp { MCP } else { "" };
+    let console = if Switch::Console.is_on(options) { CONSOLE } else { "" };
     let rest = if options.has_rest { REST } else { "" };
-    [HEAD, first, mcp, rest].concat()
+    [HEAD, first, mcp, console, rest].concat()
 }
 
 /// The media range without its parameters.

@@ -40,6 +40,8 @@ pub(super) enum Switch {
     Sse,
     WebSocket,
     Rest,
+    /// With REST, which it uses.
+    Console,
     Metrics,
 }
 
@@ -71,6 +73,8 @@ pub(super) enum EndpointHandler {
     Rows(Option<WriteRows>),
     /// The entry that takes telemetry, and the argument that the path stands for.
     Telemetry(WriteRows, Option<(&'static str, &'static str)>),
+    /// A file of the console. Its page is at the root, which clients of Elasticsearch use as well.
+    Console,
     Metadata,
     Health,
     Ready,
@@ -156,8 +160,9 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     telemetry(POST, "/{index}/_bulk", WriteRows::ReceiveBulk, None),
     telemetry(GET, "/_license", WriteRows::ReceiveBulk, Some(("probe", "license"))),
     telemetry(GET, "/_cluster/health", WriteRows::ReceiveBulk, Some(("probe", "health"))),
-    // Only clients of Elasticsearch have an answer there.
-    telemetry(GET, ROOT, WriteRows::ReceiveBulk, Some(("probe", "info"))),
+    // Clients of Elasticsearch have an answer there, and browsers the page of the console.
+    telemetry(GET, ROOT, WriteRows::ReceiveBulk, Some(("probe", "info"))).open_to(PageAccess::AnyOrigin),
+    endpoint(Switch::Console, GET, "/_console/{file}", EndpointHandler::Console),
     endpoint(Switch::Always, GET, WELL_KNOWN, EndpointHandler::Metadata).open_to(PageAccess::Public),
     endpoint(Switch::Always, GET, "/.well-known/oauth-protected-resource/{*path}", EndpointHandler::Metadata)
         .open_to(PageAccess::Public),
@@ -295,7 +300,7 @@ impl Switch {
         match self {
             Self::Sse => TransportKind::Sse,
             Self::WebSocket => TransportKind::WebSocket,
-            Self::Rest => TransportKind::Rest,
+            Self::Rest | Self::Console => TransportKind::Rest,
             Self::Always | Self::Mcp | Self::Metrics => TransportKind::StreamableHttp,
         }
     }
@@ -307,6 +312,7 @@ impl Switch {
             Self::Sse => options.has_sse,
             Self::WebSocket => options.has_web_socket,
             Self::Rest => options.has_rest,
+            Self::Console => options.has_rest && options.has_console,
             Self::Metrics => options.has_metrics,
         }
     }
@@ -316,7 +322,7 @@ impl Switch {
         match self {
             Self::Mcp | Self::Sse | Self::WebSocket => Some(TransportGroup::Mcp),
             Self::Rest => Some(TransportGroup::Rest),
-            Self::Always | Self::Metrics => None,
+            Self::Always | Self::Console | Self::Metrics => None,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and over WebSocket; also REST, stored results,
-//! rows that are sent, health and metrics. Here are the routes, made from the table of endpoints, and those for operators.
+//! rows that are sent, the console, health and metrics. Here are the routes, made from the table of endpoints, and those for operators.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod browser;
 mod caller;
+mod console;
 mod data;
 mod endpoints;
 mod http_sse;
@@ -123,6 +124,7 @@ fn build_routes(http_state: Arc<HttpState>) -> Router {
             EndpointHandler::Results(None) => on_any(results::answer),
             EndpointHandler::Rows(None) => on_any(data::answer),
             EndpointHandler::Telemetry(..) => on_any(telemetry::answer),
+            EndpointHandler::Console => on_get(console::file),
             EndpointHandler::Metadata => on_any(metadata),
             EndpointHandler::Health => on_get(health),
             EndpointHandler::Ready => on_get(ready),

@@ -56,6 +56,8 @@ pub struct HttpOptions {
     pub has_web_socket: bool,
     /// Whether REST is served at `/rest`, stored results at `/results`, and rows are taken at `/data`.
     pub has_rest: bool,
+    /// Whether the console is served at `/`, for browsers; only with REST.
+    pub has_console: bool,
     /// Whether Prometheus metrics are served at `/metrics`.
     pub has_metrics: bool,
     /// Maximum size of request bodies and messages in bytes; larger ones are refused.
@@ -98,6 +100,7 @@ impl Default for HttpOptions {
             has_sse: true,
             has_web_socket: true,
             has_rest: true,
+            has_console: true,
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
             data_bytes_max: 16 * 1024 * 1024 * 1024,

@@ -31,6 +31,7 @@ use tidegate_runtime::{AdapterDetail, Reply, WrittenRecords};
 use super::answer::{ProblemDetails, add_job_header, into_response, options_response};
 use super::body::{self, StreamedBody};
 use super::browser;
+use super::console;
 use super::data::{RowsTarget, call_with_rows, to_problem};
 use super::endpoints::{Endpoint, EndpointHandler, ROOT, endpoint_at};
 use super::response::retry_after_value;
@@ -42,7 +43,9 @@ pub(super) async fn answer(State(http_state): State<Arc<HttpState>>, request: Re
     let peer = PeerAddress::from_extensions(&parts.extensions);
     let Some(route) = TelemetryRoute::parse(parts.uri.path()).filter(|route| route.is_meant(&parts.headers)) else {
         body::discard(body, http_state.options.read_within).await;
-        return browser::not_found(&parts.headers, &http_state.reloadable_options());
+        let options = http_state.reloadable_options();
+        let is_root = parts.uri.path() == ROOT;
+        return if is_root { console::page(&parts, &options) } else { browser::not_found(&parts.headers, &options) };
     };
     let body = StreamedBody::new(body);
     let problem = match respond(&http_state, &route, &parts, &body).await {

@@ -130,21 +130,30 @@ pub(crate) struct TransportsConfig {
     pub(crate) ws: bool,
     /// REST at /rest. Default: true.
     pub(crate) rest: bool,
+    /// The console at /, for browsers; only where rest is on. Default: true.
+    pub(crate) console: bool,
     /// Prometheus metrics at /metrics. Default: true.
     pub(crate) metrics: bool,
 }
 
 impl Default for TransportsConfig {
     fn default() -> Self {
-        Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
+        Self { mcp: true, sse: true, ws: true, rest: true, console: true, metrics: true }
     }
 }
 
 impl TransportsConfig {
     /// The names of the transports that are on: `mcp, rest`.
     pub(crate) fn enabled_names(self) -> String {
-        let Self { mcp, sse, ws, rest, metrics } = self;
-        let all = [("mcp", mcp), ("sse", sse), ("ws", ws), ("rest", rest), ("metrics", metrics)];
+        let Self { mcp, sse, ws, rest, console, metrics } = self;
+        let all = [
+            ("mcp", mcp),
+            ("sse", sse),
+            ("ws", ws),
+            ("rest", rest),
+            ("console", console && rest),
+            ("metrics", metrics),
+        ];
         all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect::<Vec<_>>().join(", ")
     }
 }

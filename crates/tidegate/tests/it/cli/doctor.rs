@@ -13,7 +13,7 @@ fn valid_setup_passes() {
     ok     database shop: 2 tables
     ok     callers over HTTP need no key; therefore only this machine is listened to
     ok     10 tools, and a call was answered
-    ok     127.0.0.1:0 is free to listen on, for mcp, sse, ws, rest, metrics
+    ok     127.0.0.1:0 is free to listen on, for mcp, sse, ws, rest, console, metrics
     ");
 }
 
@@ -32,7 +32,7 @@ fn problems_come_with_fixes() {
     WRONG  table shop.broken cannot be read: it is not a readable Parquet file: Invalid Parquet file. Corrupt footer
     WRONG  nobody has a key yet: tidegate key add NAME --role ROLE
     WRONG  the user of this process reaches no tool; look at auth.local and its roles
-    ok     127.0.0.1:0 is free to listen on, for mcp, sse, ws, rest, metrics
+    ok     127.0.0.1:0 is free to listen on, for mcp, sse, ws, rest, console, metrics
     ");
 }
 

@@ -41,7 +41,7 @@ pub(super) fn build_document(http_state: &HttpState, snapshot: &Snapshot, caller
             EndpointHandler::Mcp | EndpointHandler::SseStream | EndpointHandler::SseMessages => None,
             EndpointHandler::WebSocket | EndpointHandler::Telemetry(..) | EndpointHandler::Metadata => None,
             EndpointHandler::Health | EndpointHandler::Ready | EndpointHandler::Metrics => None,
-            EndpointHandler::NotFound => None,
+            EndpointHandler::Console | EndpointHandler::NotFound => None,
         };
         let Some(encoded) = encoded else { continue };
         // The first one is GET where HEAD is supported, too.

@@ -16,7 +16,7 @@
 //!   tenant, of all.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that disconnect.
 //! - `rest`: the registry as REST; `results`: stored results.
-//! - `data`: rows that are sent.
+//! - `data`: rows that are sent. `console`: the page for people.
 //! - `metrics`: health, readiness, metrics.
 //! - `shutdown`: running calls may end. `switches`: an operator stops and starts transports.
 //! - `web_socket`, `http_sse`: transports whose connections many requests share; `resource_usage`: no resources are
@@ -25,6 +25,7 @@
 mod bodies;
 mod challenges;
 mod connections;
+mod console;
 mod data;
 mod elicitation;
 mod events;

@@ -162,7 +162,7 @@ async fn browsers_receive_a_page_that_says_where_to_go() {
     let mut connection = server.connect().await;
     let browser = [("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
     for (path, status) in
-        [("/mcp", 200), ("/mcp/", 200), ("/mcp/sales", 200), ("/", 404), ("/mcp/sse", 404), ("/favicon.ico", 404)]
+        [("/mcp", 200), ("/mcp/", 200), ("/mcp/sales", 200), ("/x", 404), ("/mcp/sse", 404), ("/favicon.ico", 404)]
     {
         let answer = connection.ask(&wire::request("GET", path, &browser, b"")).await;
         assert_eq!((answer.head.status, answer.header("content-type")), (status, Some("text/html; charset=utf-8")));
