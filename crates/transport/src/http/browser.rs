@@ -1,7 +1,8 @@
 //! Requests of web browsers: checks, headers, and a page for people who open an address of the server.
 //!
 //! `Host` and `Origin` are checked against allowlists: protection against DNS rebinding by web pages, and against requests
-//! that pages of other sites send in the name of their reader. CORS permits pages of the allowed origins to read answers.
+//! that pages of other sites send in the name of their reader. Pages of the server itself, such as the console, are
+//! admitted by any of its allowed hosts. CORS permits pages of the allowed origins to read answers.
 //! Cookies are never allowed: callers authenticate with a header that the page sets itself. Security headers say of every
 //! response that it is not a page, is not cached, and sends no referrer to other sites.
 //!
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use tidegate_core::ErrorKind;
 
@@ -85,7 +86,8 @@ fn validate_host_and_origin(headers: &HeaderMap, uri_host: Option<&str>, options
     if let Some(host) = text(header::HOST).chain(uri_host).find(|host| !is_allowed_host(host_name(host), options)) {
         return Err(format!("the host {host:?} is not allowed; the server's option --allow-host adds it"));
     }
-    if let Some(origin) = text(header::ORIGIN).find(|origin| !is_allowed_origin(origin, options)) {
+    let is_refused = |origin: &&str| !is_allowed_origin(origin, options) && !is_own_origin(origin, headers);
+    if let Some(origin) = text(header::ORIGIN).find(is_refused) {
         return Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"));
     }
     Ok(())
@@ -110,6 +112,30 @@ fn validate_site(endpoint: &Endpoint, headers: &HeaderMap, uri: &Uri, options: &
         "a page of another origin sent the request (Sec-Fetch-Site: {site}); the server's option --allow-origin adds the \
          origin of the page"
     ))
+}
+
+/// Whether the request comes from a page of this server, whose host is allowed: pages need no permission to send requests
+/// to their own server. Browsers say so over TLS. Without TLS they do not, and then the page has the address of the request.
+fn is_own_origin(origin: &str, headers: &HeaderMap) -> bool {
+    match single_text(headers, HeaderName::from_static("sec-fetch-site")) {
+        Ok(Some(site)) => site == "same-origin",
+        Ok(None) => {
+            origin.strip_prefix("http://").is_some_and(|host| single_text(headers, header::HOST) == Ok(Some(host)))
+        }
+        Err(SeveralValues) => false,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct SeveralValues;
+
+/// The value of a header, if it has one.
+fn single_text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, SeveralValues> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value.map(|value| value.to_str().unwrap_or("?"))),
+        _ => Err(SeveralValues),
+    }
 }
 
 /// The origin of an address: `https://app.example.com` of `https://app.example.com/page`.

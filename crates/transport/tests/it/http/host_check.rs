@@ -69,6 +69,42 @@ async fn accepts_only_local_and_allowed_hosts() {
 }
 
 #[tokio::test]
+async fn pages_of_the_server_itself_may_call() {
+    let server = server().await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for (host, origin, sites) in [
+        ("data.example.com", "https://data.example.com", &["same-origin"][..]),
+        ("data.example.com", "https://data.example.com", &["cross-site"]),
+        ("data.example.com", "https://data.example.com", &[]),
+        ("data.example.com", "https://data.example.com", &["same-origin", "cross-site"]),
+        ("data.example.com:7070", "http://data.example.com:7070", &[]),
+        ("data.example.com:7070", "http://data.example.com:7070", &["same-site"]),
+        ("data.example.com:7070", "http://data.example.com", &[]),
+        ("evil.example.com", "http://evil.example.com", &[]),
+        ("evil.example.com", "https://evil.example.com", &["same-origin"]),
+    ] {
+        let mut post = Post::modern("server/discover", json!({})).with("Host", host).with("Origin", origin);
+        for site in sites {
+            post = post.and("Sec-Fetch-Site", site);
+        }
+        let status = connection.ask(&post.bytes()).await.head.status;
+        table.push_str(&format!("{host:22} {origin:30} {:24} {status}\n", sites.join(", ")));
+    }
+    insta::assert_snapshot!(table, @r#"
+    data.example.com       https://data.example.com       same-origin              200
+    data.example.com       https://data.example.com       cross-site               403
+    data.example.com       https://data.example.com                                403
+    data.example.com       https://data.example.com       same-origin, cross-site  403
+    data.example.com:7070  http://data.example.com:7070                            200
+    data.example.com:7070  http://data.example.com:7070   same-site                403
+    data.example.com:7070  http://data.example.com                                 403
+    evil.example.com       http://evil.example.com                                 403
+    evil.example.com       https://evil.example.com       same-origin              403
+    "#);
+}
+
+#[tokio::test]
 async fn every_path_checks_the_host() {
     let server = server().await;
     for (method, path) in
