@@ -39,7 +39,7 @@ fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
         let answer = executor.answer(QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
-            output: OutputOptions { format, mode: AnswerMode::Streaming, ..OutputOptions::default() },
+            output: OutputOptions { format: Some(format), mode: AnswerMode::Streaming, ..OutputOptions::default() },
         });
         async { Ok(answer) }
     });

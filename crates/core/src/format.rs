@@ -72,16 +72,18 @@ impl Format {
         [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
 
     /// The formats of a body that a client of REST or stored results can request, in order of preference for clients
-    /// that state none.
-    pub const FOR_REST: [Self; 7] =
-        [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Parquet, Self::Table, Self::Markdown];
+    /// that state none. `mcp` has the media type of `json`, so that only its name requests it.
+    pub const FOR_REST: [Self; 8] =
+        [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Parquet, Self::Table, Self::Markdown, Self::Mcp];
 
     /// The formats in which a result can be downloaded.
     pub const FOR_DOWNLOADS: [Self; 5] = [Self::Arrow, Self::Ndjson, Self::Csv, Self::Json, Self::Parquet];
 
     fn properties(self) -> FormatProperties {
         match self {
-            Self::Mcp => FormatProperties::new("mcp", "application/json", &[]),
+            Self::Mcp => {
+                FormatProperties { writes_content: true, ..FormatProperties::new("mcp", "application/json", &[]) }
+            }
             Self::Json => FormatProperties {
                 writes_content: true,
                 ..FormatProperties::new("json", "application/json", &["json"])

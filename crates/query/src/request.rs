@@ -37,8 +37,8 @@ pub struct QueryRequest {
 /// How rows are answered: those of a query, those that a tool has, or a page of a stored result.
 #[derive(Debug, Clone, Default)]
 pub struct OutputOptions {
-    /// The format of the answer; with [`Format::Mcp`], the format of the call applies, if it names one.
-    pub format: Format,
+    /// The format of the answer. Without one, the format of the call applies, or else [`Format::Mcp`].
+    pub format: Option<Format>,
     /// The column whose distinct values are returned instead of rows. A page of a stored result has them already.
     pub extract: Option<String>,
     /// The maximum number of rows; metadata say whether more exist.

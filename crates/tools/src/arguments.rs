@@ -49,8 +49,8 @@ impl OutputArguments {
         Ok(OutputOptions { format, extract, overflow_hint, ..OutputOptions::default() })
     }
 
-    pub(crate) fn parse_format(&self) -> Result<Format, Error> {
-        self.format.as_deref().map_or(Ok(Format::Mcp), Format::parse_for_model)
+    pub(crate) fn parse_format(&self) -> Result<Option<Format>, Error> {
+        self.format.as_deref().map(Format::parse_for_model).transpose()
     }
 }
 

@@ -42,7 +42,7 @@ async fn answer(rows: &RecordBatch, format: Format) -> anyhow::Result<String> {
     let handler = handler_fn(move |_call| {
         let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));
         let rows = QueryRows::new(rows.schema(), batches);
-        let output_options = OutputOptions { format, ..OutputOptions::default() };
+        let output_options = OutputOptions { format: Some(format), ..OutputOptions::default() };
         async { Ok(Executor::new(EventDispatcher::default()).answer_rows(rows, output_options)) }
     });
     let limits = Limits { inline: Budget::default(), ..Limits::default() };

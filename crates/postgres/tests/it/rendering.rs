@@ -33,7 +33,7 @@ pub(crate) async fn render_answer(
         let question = QueryRequest {
             database: database.clone(),
             statement: statement.clone(),
-            output: OutputOptions { format, mode: AnswerMode::Streaming, ..OutputOptions::default() },
+            output: OutputOptions { format: Some(format), mode: AnswerMode::Streaming, ..OutputOptions::default() },
         };
         async { Ok(Executor::new(EventDispatcher::default()).answer(question)) }
     });

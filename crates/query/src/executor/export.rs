@@ -13,7 +13,7 @@ use arrow::row::{RowConverter, SortField};
 use chrono::{DateTime, SecondsFormat};
 use futures::{StreamExt, TryStreamExt, future};
 use serde_json::{Value, json};
-use tidegate_core::{Caller, Content, Error, shorten};
+use tidegate_core::{Caller, Content, Error, Format, shorten};
 use tidegate_results::{NewResult, ResultEnd, ResultStore, StoredResult};
 use tidegate_runtime::{Answer, AnswerMeta, ReplySender};
 
@@ -154,8 +154,13 @@ impl ExportPreview<'_> {
         self.reply.send_item(Content::text(text)).await
     }
 
+    /// The format of the texts of the preview, which is no body.
+    fn format(&self) -> Format {
+        self.output.format.unwrap_or_default()
+    }
+
     fn render_rows(&self, batches: &[RecordBatch]) -> Result<(u64, String), Error> {
-        let mut body = new_text_body(self.output.format, self.output.extract.is_some(), self.result.schema())?;
+        let mut body = new_text_body(self.format(), self.output.extract.is_some(), self.result.schema())?;
         if let Some(batch) = batches.first() {
             body.inspect_rows(batch, batch.num_rows().min(PREVIEW_ROWS_MAX));
         }
@@ -182,7 +187,7 @@ impl ExportPreview<'_> {
             summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)
         };
         let summary = summary().map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        let mut body = new_text_body(self.output.format, false, summary.schema_ref())?;
+        let mut body = new_text_body(self.format(), false, summary.schema_ref())?;
         body.write(&summary);
         body.write_end(false);
         Ok(body.take_rest().0)

@@ -24,9 +24,9 @@ pub(crate) use self::value::{BoxedCells, field_cells};
 /// The metadata of columns whose nulls `mcp` leaves out.
 pub(crate) const OMITS_NULLS_KEY: &str = "tidegate.omits_nulls";
 
-/// The format of an answer: an argument other than the default takes precedence over the format of the call.
-pub(crate) fn resolve_format(argument: Format, job: &Job) -> Format {
-    job.format().filter(|_| argument == Format::default()).unwrap_or(argument)
+/// The format of an answer: the argument takes precedence over the format of the call.
+pub(crate) fn resolve_format(argument: Option<Format>, job: &Job) -> Format {
+    argument.or_else(|| job.format()).unwrap_or_default()
 }
 
 pub(crate) fn batch_cells(batch: &RecordBatch) -> Vec<BoxedCells<'_>> {

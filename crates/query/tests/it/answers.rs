@@ -66,10 +66,13 @@ async fn batch_mode_holds_everything_back_up_to_its_bound() {
 async fn auto_chooses_by_plan_and_format() {
     let mode = async |is_pipeline_breaking, estimated_rows, format| {
         let fake = FakeDatabase { is_pipeline_breaking, estimated_rows, ..FakeDatabase::counting(1, 1) };
-        request_answer(&fake, &AnswerOptions { mode: AnswerMode::Auto, format, ..AnswerOptions::default() })
-            .await
-            .mode()
-            .to_owned()
+        request_answer(
+            &fake,
+            &AnswerOptions { mode: AnswerMode::Auto, format: Some(format), ..AnswerOptions::default() },
+        )
+        .await
+        .mode()
+        .to_owned()
     };
     assert_eq!(mode(false, Some(1), Format::Mcp).await, "streaming");
     assert_eq!(mode(true, None, Format::Mcp).await, "streaming");
@@ -105,8 +108,11 @@ async fn truncates_at_budget_and_stays_parseable() {
     for format in Format::FOR_MODELS {
         for max in [100, 1_000, 5_000, 40_000, 100_000] {
             let fake = FakeDatabase::counting(40, 1_000);
-            let seen =
-                request_answer(&fake, &AnswerOptions { format, budget: bytes(max), ..AnswerOptions::default() }).await;
+            let seen = request_answer(
+                &fake,
+                &AnswerOptions { format: Some(format), budget: bytes(max), ..AnswerOptions::default() },
+            )
+            .await;
             assert!(seen.failure.is_none(), "{:?}", seen.failure);
             assert_eq!(seen.blocks.len(), 2, "{format:?} {max}");
             assert!(seen.blocks[0].len() <= max, "{format:?} {max}: {}", seen.blocks[0].len());
@@ -159,7 +165,7 @@ async fn a_failure_after_rows_closes_their_block() {
     let fake =
         FakeDatabase { failure: Some(failure), delay: Some(Duration::from_millis(2)), ..FakeDatabase::counting(2, 3) };
     for format in [Format::Mcp, Format::Json] {
-        let seen = request_answer(&fake, &AnswerOptions { format, ..AnswerOptions::default() }).await;
+        let seen = request_answer(&fake, &AnswerOptions { format: Some(format), ..AnswerOptions::default() }).await;
         let whole: Value = serde_json::from_str(&seen.blocks[0]).unwrap();
         assert_eq!(whole.as_array().or(whole["Query"].as_array()).unwrap().len(), 6);
         assert_eq!(seen.failure.unwrap().message(), "the disk is gone");
@@ -259,7 +265,7 @@ async fn uses_column_names_of_the_execution() {
     let numbers = || Arc::new(Int64Array::from(vec![7])) as ArrayRef;
     let (before, now) = (batch(&[("salary", numbers()), ("bonus", numbers())]), batch(&[("bonus", numbers())]));
     let fake = FakeDatabase { planned: Some(before.schema()), ..FakeDatabase::new(vec![now.clone()]) };
-    let wishes = AnswerOptions { format: Format::Ndjson, ..AnswerOptions::default() };
+    let wishes = AnswerOptions { format: Some(Format::Ndjson), ..AnswerOptions::default() };
     assert_eq!(request_answer(&fake, &wishes).await.blocks, ["{\"bonus\":7}\n"]);
     let extract = |column: &str| AnswerOptions { extract: Some(column.to_owned()), ..wishes.clone() };
     assert_eq!(request_answer(&fake, &extract("bonus")).await.blocks, ["7\n"]);

@@ -86,6 +86,9 @@ async fn each_format_has_its_media_type_and_only_rows() {
     | ---: | --- |
     | 1 | a, "b" |
     | 2 | NULL |
+
+    --- application/json ---
+    [{"id":1,"note":"a, \"b\""},{"id":2,"note":null}]
     "#);
 }
 
@@ -111,15 +114,18 @@ async fn an_answer_without_rows_has_its_columns() {
 async fn format_argument_overrides_requested_format() {
     let requested =
         async |format| request_answer(&orders(), &AnswerOptions { format, ..with_body_format(Format::Arrow) }).await;
-    assert_eq!(requested(Format::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
-    assert_eq!(requested(Format::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
-    assert_eq!(requested(Format::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
+    assert_eq!(requested(Some(Format::Csv)).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
+    assert_eq!(requested(Some(Format::Toon)).await.head.unwrap().media_type, "text/toon; charset=utf-8");
+    let bare_rows = requested(Some(Format::Mcp)).await;
+    assert_eq!(bare_rows.head.as_ref().unwrap().media_type, "application/json");
+    assert_eq!(text(&bare_rows), r#"[{"id":1,"note":"a, \"b\""},{"id":2,"note":null}]"#);
+    assert_eq!(requested(None).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
 }
 
 #[tokio::test]
 async fn a_binary_format_needs_a_body() {
     for format in Format::ALL.iter().copied().filter(|format| format.is_binary()) {
-        let seen = request_answer(&orders(), &AnswerOptions { format, ..AnswerOptions::default() }).await;
+        let seen = request_answer(&orders(), &AnswerOptions { format: Some(format), ..AnswerOptions::default() }).await;
         assert_eq!(seen.failure.unwrap().kind(), ErrorKind::Internal, "{format:?}");
     }
 }
@@ -168,6 +174,9 @@ async fn one_column_is_a_list_in_every_form() {
     --- text/markdown; charset=utf-8 ---
     - a
     - b
+
+    --- application/json ---
+    ["a","b"]
     "#);
 }
 
@@ -220,6 +229,9 @@ async fn reports_truncation() {
     | 2 |
 
     Showing the first 3 rows; more exist. Raise the limit.
+
+    --- mcp ---
+    [{"n":0},{"n":1},{"n":2}]
     "#);
 }
 
@@ -302,6 +314,9 @@ async fn reports_failure_in_formats_that_can() {
     | 2 | NULL |
 
     the disk is "gone"
+
+    --- mcp ---
+    [{"id":1,"note":"a, \"b\""},{"id":2,"note":null}
     "#);
 }
 

@@ -243,7 +243,7 @@ impl AnswerRecord {
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerOptions {
     pub(crate) max_rows: Option<u64>,
-    pub(crate) format: Format,
+    pub(crate) format: Option<Format>,
     pub(crate) extract: Option<String>,
     /// The columns of an output schema.
     pub(crate) structured: Option<SchemaRef>,
@@ -258,7 +258,7 @@ impl Default for AnswerOptions {
     fn default() -> Self {
         Self {
             max_rows: None,
-            format: Format::Mcp,
+            format: None,
             extract: None,
             structured: None,
             mode: AnswerMode::Streaming,

@@ -11,7 +11,11 @@ use tidegate_query::{ExtensionType, output_schema, with_type_name};
 use crate::fake::{AnswerOptions, FakeDatabase, batch, request_answer};
 
 async fn render(batches: Vec<RecordBatch>, format: Format) -> String {
-    let seen = request_answer(&FakeDatabase::new(batches), &AnswerOptions { format, ..AnswerOptions::default() }).await;
+    let seen = request_answer(
+        &FakeDatabase::new(batches),
+        &AnswerOptions { format: Some(format), ..AnswerOptions::default() },
+    )
+    .await;
     assert!(seen.failure.is_none(), "{:?}", seen.failure);
     assert_eq!(seen.blocks.len(), 1, "{:?}", seen.blocks);
     // Statistics differ from run to run.
@@ -345,7 +349,7 @@ async fn extract_gives_unique_sorted_values() {
     };
     let mut out = String::new();
     for format in Format::FOR_MODELS {
-        let wishes = AnswerOptions { format, extract: Some("C".to_owned()), ..AnswerOptions::default() };
+        let wishes = AnswerOptions { format: Some(format), extract: Some("C".to_owned()), ..AnswerOptions::default() };
         let seen = request_answer(&rows(), &wishes).await;
         let text = seen.blocks.concat();
         let text = text.split(",\"elapsed_ms\"").next().unwrap();

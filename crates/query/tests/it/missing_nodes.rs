@@ -66,7 +66,7 @@ async fn every_format_for_a_model_ends_with_the_note() {
         for mode in [AnswerMode::Streaming, AnswerMode::Batch] {
             for extract in [None, Some("dest".to_owned())] {
                 let case = format!("{format:?} {mode:?} {extract:?}");
-                let wishes = AnswerOptions { format, mode, extract, ..AnswerOptions::default() };
+                let wishes = AnswerOptions { format: Some(format), mode, extract, ..AnswerOptions::default() };
                 let seen = request_answer(&flights(), &wishes).await;
                 assert_eq!(seen.blocks.len(), 2, "{case}: {:?}", seen.blocks);
                 assert_eq!(seen.blocks[1], NOTE, "{case}");
@@ -94,7 +94,7 @@ async fn the_note_follows_the_notice_about_more_rows() {
 async fn the_note_stays_within_the_budget() {
     for format in [Format::Mcp, Format::Json, Format::Markdown] {
         let budget = Budget { rows: None, bytes: Some(4_000) };
-        let wishes = AnswerOptions { budget, format, ..AnswerOptions::default() };
+        let wishes = AnswerOptions { budget, format: Some(format), ..AnswerOptions::default() };
         let seen = request_answer(&partial(FakeDatabase::counting(10, 1_000)), &wishes).await;
         let bytes: usize = seen.blocks.iter().map(String::len).sum();
         assert!(bytes <= 4_000, "{format:?}: {bytes}");

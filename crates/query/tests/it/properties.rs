@@ -230,7 +230,7 @@ fn expected(batches: &[RecordBatch]) -> Vec<Value> {
 fn answered(batches: &[RecordBatch], format: Format, budget: Budget) -> crate::fake::AnswerRecord {
     wait(request_answer(
         &FakeDatabase::new(batches.to_vec()),
-        &AnswerOptions { format, budget, ..AnswerOptions::default() },
+        &AnswerOptions { format: Some(format), budget, ..AnswerOptions::default() },
     ))
 }
 

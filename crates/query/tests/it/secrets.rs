@@ -80,7 +80,8 @@ fn sent_text(seen: &AnswerRecord) -> String {
 #[tokio::test]
 async fn secrets_are_masked_in_every_form() {
     let forms = Format::FOR_REST.into_iter().map(|form| AnswerOptions { body: Some(form), ..AnswerOptions::default() });
-    let formats = Format::FOR_MODELS.into_iter().map(|format| AnswerOptions { format, ..AnswerOptions::default() });
+    let formats =
+        Format::FOR_MODELS.into_iter().map(|format| AnswerOptions { format: Some(format), ..AnswerOptions::default() });
     let mut seen_forms = 0;
     for wishes in forms.chain(formats) {
         let open = sent_text(&request_answer(&badges(), &wishes).await);
@@ -199,9 +200,10 @@ fn within(text: &str) -> &str {
 #[tokio::test]
 async fn fences_content_but_not_bodies() {
     for format in Format::FOR_MODELS {
-        let wishes = AnswerOptions { format, ..AnswerOptions::default() };
+        let wishes = AnswerOptions { format: Some(format), ..AnswerOptions::default() };
         let open = request_answer(&FakeDatabase::counting(2, 2), &wishes).await;
-        let seen = request_answer(&FakeDatabase::counting(2, 2), &AnswerOptions { format, ..fenced() }).await;
+        let seen =
+            request_answer(&FakeDatabase::counting(2, 2), &AnswerOptions { format: Some(format), ..fenced() }).await;
         let (inner, plain) = (within(&seen.blocks[0]).trim_end_matches('\n'), open.blocks[0].trim_end_matches('\n'));
         if format != Format::Json {
             assert_eq!(inner, plain, "{format:?}");

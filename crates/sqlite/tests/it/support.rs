@@ -121,7 +121,7 @@ impl SqliteFixture {
                 database: database.clone(),
                 statement: statement.clone(),
                 output: OutputOptions {
-                    format,
+                    format: Some(format),
                     extract: extract.clone(),
                     mode: AnswerMode::Streaming,
                     ..OutputOptions::default()

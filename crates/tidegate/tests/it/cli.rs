@@ -57,6 +57,7 @@ mod prometheus;
 mod proxy;
 mod query;
 mod reload;
+mod rest_formats;
 mod results;
 mod rmcp_client;
 mod row_batches;

@@ -201,7 +201,7 @@ impl Handler for SqlResourceHandler {
             database: self.query.database.clone(),
             statement: self.query.bind_statement(&arguments, call.principal(), &self.services.statements)?,
             output: OutputOptions {
-                format: self.format,
+                format: Some(self.format),
                 overflow_hint: "Use a tool to read the rest.",
                 ..OutputOptions::default()
             },

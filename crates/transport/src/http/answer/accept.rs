@@ -39,7 +39,7 @@ impl Accept {
         let text: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let text = if text.is_empty() { "*/*".to_owned() } else { text.join(",") };
         let accept = Self::parse_header(&text, offered);
-        if accept.formats.is_empty() && accept.files.is_empty() { Err(not_acceptable(offered)) } else { Ok(accept) }
+        if accept.formats.is_empty() && accept.files.is_empty() { Err(none_acceptable(offered)) } else { Ok(accept) }
     }
 
     pub(in crate::http) fn best_of(
@@ -48,7 +48,7 @@ impl Accept {
         offered: &[Format],
     ) -> Result<Format, ProblemDetails> {
         let accept = Self::read(headers, format, offered)?;
-        accept.formats.first().copied().ok_or_else(|| not_acceptable(offered))
+        accept.formats.first().copied().ok_or_else(|| none_acceptable(offered))
     }
 
     fn parse_header(text: &str, offered: &[Format]) -> Self {
@@ -122,9 +122,20 @@ impl MediaRange {
     }
 }
 
-fn not_acceptable(offered: &[Format]) -> ProblemDetails {
-    let types: Vec<&str> = offered.iter().map(|format| format.media_type()).collect();
-    let detail = format!("none of the media types in Accept is available; available types: {}", types.join(", "));
+fn none_acceptable(offered: &[Format]) -> ProblemDetails {
+    not_acceptable("none of the media types in Accept is available", offered)
+}
+
+/// The refusal of an answer that has only the media types of `offered`.
+pub(in crate::http) fn not_acceptable(subject: &str, offered: &[Format]) -> ProblemDetails {
+    let mut types: Vec<&str> = Vec::new();
+    for media_type in offered.iter().map(|format| format.media_type()) {
+        // Two formats of JSON have one media type.
+        if !types.contains(&media_type) {
+            types.push(media_type);
+        }
+    }
+    let detail = format!("{subject}; available types: {}", types.join(", "));
     ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
@@ -164,17 +175,17 @@ mod tests {
             table.push_str(&format!("{output:50} {} {:?}\n", names.join(" "), accept.files));
         }
         insta::assert_snapshot!(table, @r#"
-        */*                                                json ndjson csv arrow parquet table markdown []
+        */*                                                json ndjson csv arrow parquet table markdown mcp []
         text/*                                             csv table markdown []
-        text/csv, */*                                      csv json ndjson arrow parquet table markdown []
-        application/json;q=0.5, text/csv                   csv json []
-        text/*;q=0.3, text/plain, application/json;q=0.2   table csv markdown json []
+        text/csv, */*                                      csv json ndjson arrow parquet table markdown mcp []
+        application/json;q=0.5, text/csv                   csv json mcp []
+        text/*;q=0.3, text/plain, application/json;q=0.2   table csv markdown json mcp []
         TEXT/Markdown ; charset=utf-8 ; Q=1                markdown []
-        application/x-ndjson;q=0, application/*            json arrow parquet []
+        application/x-ndjson;q=0, application/*            json arrow parquet mcp []
         application/jsonl                                  ndjson []
-        application/vnd.apache.arrow.stream, */*;q=0.1     arrow json ndjson csv parquet table markdown []
+        application/vnd.apache.arrow.stream, */*;q=0.1     arrow json ndjson csv parquet table markdown mcp []
         application/vnd.apache.parquet                     parquet []
-        text/html, application/xhtml+xml, */*;q=0.8        json ndjson csv arrow parquet table markdown []
+        text/html, application/xhtml+xml, */*;q=0.8        json ndjson csv arrow parquet table markdown mcp []
         image/png                                           [("image", "png")]
         application/xml                                     []
         text/csv;q=0                                        []

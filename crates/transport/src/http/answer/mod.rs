@@ -41,7 +41,7 @@ use super::endpoints::Endpoint;
 use super::state::{HttpState, TRACE};
 use crate::revalidation::{CallerRevalidator, Revoked};
 
-pub(super) use self::accept::Accept;
+pub(super) use self::accept::{Accept, not_acceptable};
 pub(super) use self::content_coding::ContentCoding;
 pub use self::problem::problem_types;
 pub(super) use self::problem::{PROBLEM_MEDIA_TYPE, ProblemDetails, ProblemType, TYPE_PREFIX};
@@ -398,7 +398,7 @@ pub(super) struct TextContentWriter {
 impl ContentWriter {
     /// The media type and the writer of `format`, which [writes content](Format::writes_content).
     pub(super) fn for_format(format: Format) -> (&'static str, Self) {
-        if format == Format::Json {
+        if matches!(format, Format::Json | Format::Mcp) {
             let items = ContentItems::new("{\"content\":[".to_owned());
             return (format.media_type(), Self::Json { items, structured: None });
         }

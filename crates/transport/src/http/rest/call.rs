@@ -15,7 +15,7 @@ use tidegate_runtime::{BodyMetadata, CacheHint, Job, Reply, ReplyPart};
 
 use super::super::answer::{
     Accept, AnswerBody, ContentWriter, ProblemDetails, ProblemType, add_job_header, add_missing_nodes_header,
-    begin_response, describe, new_call, next_part,
+    begin_response, describe, new_call, next_part, not_acceptable,
 };
 use super::super::body;
 use super::super::caller::{HttpCallerResolver, REVALIDATE_AFTER, RequestCredentials};
@@ -189,12 +189,6 @@ fn add_cache_headers(headers: &mut HeaderMap, job: &Job, cache: Option<CacheHint
     let age = job.answer_age().or(cache.map(|_| Duration::ZERO));
     headers.extend(age.map(|age| (header::AGE, HeaderValue::from(age.as_secs()))));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
-}
-
-fn not_acceptable(subject: &str, formats: &[Format]) -> ProblemDetails {
-    let types: Vec<&str> = formats.iter().map(|format| format.media_type()).collect();
-    let detail = format!("{subject}; available types: {}", types.join(", "));
-    ProblemDetails::new(ProblemType::NotAcceptable, detail).with_choices(types)
 }
 
 fn file_content(content: &Content) -> Option<(&str, &Bytes)> {

@@ -501,10 +501,14 @@ fn answer_response(tool: &Tool) -> Value {
     if tool.output_schema.is_some() {
         blocks["properties"]["structured"] = json!({"$ref": format!("#/components/schemas/{}.output", tool.name)});
     }
+    let rows =
+        json!({"type": "array", "description": "With format=mcp: the rows (with extract: the values of one column)"});
     let mut content = Map::new();
     for format in Format::FOR_REST {
         let schema = match format {
-            Format::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, blocks.clone()]}),
+            Format::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, rows, blocks]}),
+            // It has the media type of `json`.
+            Format::Mcp => continue,
             _ if format.is_binary() => json!({}),
             _ => json!({"type": "string"}),
         };

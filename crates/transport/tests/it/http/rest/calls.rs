@@ -88,6 +88,7 @@ async fn format_parameter_overrides_accept() {
         (Some("text/markdown, application/json;q=0.9"), ""),
         (Some("application/json"), "?format=csv"),
         (Some("application/xml"), "?format=arrow"),
+        (Some("text/csv"), "?format=mcp"),
     ] {
         let headers: Vec<_> = accept.map(|accept| ("Accept", accept)).into_iter().collect();
         let answer = connection.ask(&request("GET", &format!("/rest/jobs{parameters}"), &headers, "")).await;
@@ -106,6 +107,7 @@ async fn format_parameter_overrides_accept() {
     text/markdown, application/json;q=0.9                       "markdown" text/markdown
     application/json                              ?format=csv   "csv" text/csv
     application/xml                               ?format=arrow "arrow" application/vnd.apache.arrow.stream
+    text/csv                                      ?format=mcp   "mcp" application/json
     "#);
 }
 

@@ -77,7 +77,7 @@ async fn malformed_request_keeps_the_connection() {
     no such path              404 no_such_path: there is no path /rest/tables; /rest/ lists the tools
     path that is no UTF-8     400 bad_request: the path is not UTF-8 after percent-decoding
     a name too long           400 bad_request: the name is 4097 bytes long; at most 4096
-    unknown format            400 bad_request: unknown format "xml"; available formats: json, ndjson, csv, arrow, parquet, table, markdown
+    unknown format            400 bad_request: unknown format "xml"; available formats: json, ndjson, csv, arrow, parquet, table, markdown, mcp
     two formats               400 bad_request: the parameter format is given more than once
     unknown parameter         400 bad_request: unknown query parameter "colour"
     two of a parameter        400 bad_request: the parameter extract is given more than once
