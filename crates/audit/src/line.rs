@@ -27,7 +27,7 @@ pub(crate) fn render_line(record: &mut Record, seq: u64) -> String {
         RecordKind::RefusedCall { caller, target, outcome } => {
             line.push("kind", "refused_call");
             line.push_caller(caller);
-            line.push_target(target);
+            line.push_target(target, None);
             line.push("outcome", outcome);
         }
         RecordKind::RefusedMessage(RefusedMessage { principal, origin, reason, times }) => {
@@ -69,7 +69,7 @@ impl JsonLine {
     fn push_call(&mut self, call: &mut CallRecord) {
         self.push("kind", "call");
         self.push_caller(&call.caller);
-        self.push_target(&call.target);
+        self.push_target(&call.target, call.called_tool.as_deref());
         match &call.arguments {
             RecordedArguments::Names(names) => self.push("arguments", names),
             RecordedArguments::Values(values) => self.push("arguments", values),
@@ -107,8 +107,12 @@ impl JsonLine {
         self.push("roles", roles);
     }
 
-    fn push_target(&mut self, (kind, name): &(&'static str, String)) {
-        self.push("target", json!({"kind": kind, "name": name}));
+    fn push_target(&mut self, (kind, name): &(&'static str, String), called_tool: Option<&str>) {
+        let mut target = json!({"kind": kind, "name": name});
+        if let Some(tool) = called_tool {
+            target["calls"] = truncate_word(tool).into();
+        }
+        self.push("target", target);
     }
 }
 
@@ -161,6 +165,8 @@ pub(crate) struct RefusedMessage {
 pub(crate) struct CallRecord {
     pub(crate) caller: RecordCaller,
     target: (&'static str, String),
+    /// The built-in tool that the target calls.
+    called_tool: Option<String>,
     arguments: RecordedArguments,
     statements: Vec<AuditedStatement>,
     rows: u64,
@@ -193,6 +199,7 @@ impl Record {
         Self::now(RecordKind::Call(Box::new(CallRecord {
             caller: RecordCaller::from_caller(job.caller()),
             target: (target.kind(), truncate(target.name(), NAME_BYTES_MAX).to_owned()),
+            called_tool: job.called_tool().map(str::to_owned),
             arguments,
             statements: job.take_statements(),
             rows: job.usage().rows(),

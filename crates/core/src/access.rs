@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::grants::{AllowedNames, Grants};
-use crate::principal::{AuthMethod, CallOrigin, Caller, Principal, TransportKind};
+use crate::principal::{AuthMethod, CallOrigin, Caller, Principal, Toolset, TransportKind};
 
 /// What an entry requires of a caller, in addition to a toolset of the caller's roles that contains the entry. The
 /// default requires nothing.
@@ -35,6 +35,17 @@ pub struct Access {
     pub scopes: Vec<String>,
     /// A further rule on principals, set by the provider of the entry; for example the roles of a database.
     pub principal_rule: Option<PrincipalRule>,
+    /// The entry that this one calls for its callers, who need the rights to both.
+    pub calls: Option<Arc<CalledEntry>>,
+}
+
+/// An entry that another one calls, and what it requires of a caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CalledEntry {
+    /// Its name.
+    pub name: String,
+    /// What it requires.
+    pub access: Access,
 }
 
 /// A predicate on principals, set by the provider of an entry. It is evaluated for each entry of a list, so it must be
@@ -127,6 +138,12 @@ impl Access {
     /// scopes.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         self.check_reachable(name, caller)?;
+        self.check_credentials(name, caller)?;
+        // A client that obtains more scopes then calls this entry again.
+        self.called_access().map_or(Ok(()), |called| called.check_credentials(name, caller))
+    }
+
+    fn check_credentials(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         // Scopes imply authentication: otherwise a caller without scopes could omit its token.
         let requires_authentication = self.requires_authentication || !self.scopes.is_empty();
         if requires_authentication && caller.principal.auth_method == AuthMethod::Anonymous {
@@ -156,12 +173,27 @@ impl Access {
 
     /// Whether lists show the entry `name` to `caller`. Missing scopes do not hide it.
     pub fn is_listed_for(&self, name: &str, caller: &Caller) -> bool {
+        let called_requires = self.called_access().is_some_and(|called| called.requires_authentication);
+        let requires_authentication = self.requires_authentication || called_requires;
         let satisfies_authentication =
-            !self.requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
+            !requires_authentication || caller.principal.auth_method != AuthMethod::Anonymous;
         satisfies_authentication && self.check_reachable(name, caller).is_ok()
     }
 
+    fn called_access(&self) -> Option<&Self> {
+        self.calls.as_deref().map(|called| &called.access)
+    }
+
     fn check_reachable(&self, name: &str, caller: &Caller) -> Result<(), Error> {
+        self.check_reachable_at(caller.toolset.as_ref(), name, caller)?;
+        let Some(called) = self.calls.as_deref() else { return Ok(()) };
+        // The endpoint must include only the entry itself, so that it can offer that without the other one.
+        called.access.check_reachable_at(None, &called.name, caller).map_err(|error| {
+            Error::new(error.kind(), format!("{:?}, which it calls: {}", called.name, error.message()))
+        })
+    }
+
+    fn check_reachable_at(&self, endpoint: Option<&Arc<Toolset>>, name: &str, caller: &Caller) -> Result<(), Error> {
         let grants = &caller.principal.grants;
         if let Some(missing) = self.names.iter().find(|name| !grants.access.includes(name)) {
             let kind = match caller.principal.auth_method {
@@ -174,7 +206,7 @@ impl Access {
         if !self.is_granted(name, grants) {
             return forbidden("no toolset of the caller's roles contains it");
         }
-        if !self.is_in_toolset(name, caller) {
+        if !self.is_in_toolset(name, endpoint) {
             return forbidden("it is not in the toolset of this endpoint");
         }
         if !self.acl.allows(caller.origin) {
@@ -195,11 +227,22 @@ impl Access {
     /// Whether it requires nothing of the caller, the transport and the network.
     pub fn is_unrestricted(&self) -> bool {
         let requires_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.requires_authentication;
-        requires_nothing && self.acl == Acl::default() && self.principal_rule.is_none()
+        let called_requires_nothing = self.called_access().is_none_or(Self::is_unrestricted);
+        requires_nothing && called_requires_nothing && self.acl == Acl::default() && self.principal_rule.is_none()
     }
 
-    fn is_in_toolset(&self, name: &str, caller: &Caller) -> bool {
-        let endpoint = caller.toolset.as_ref();
+    /// Whether it depends on the address of the caller.
+    pub fn depends_on_networks(&self) -> bool {
+        self.acl.networks.is_some() || self.called_access().is_some_and(Self::depends_on_networks)
+    }
+
+    /// Whether lists show the entry depending on more of the principal than its grants.
+    pub fn depends_on_principals(&self) -> bool {
+        let depends_itself = self.requires_authentication || self.principal_rule.is_some();
+        depends_itself || self.called_access().is_some_and(Self::depends_on_principals)
+    }
+
+    fn is_in_toolset(&self, name: &str, endpoint: Option<&Arc<Toolset>>) -> bool {
         let is_in_toolset = endpoint.is_none_or(|toolset| toolset.entries.includes(name));
         let is_its_endpoint =
             self.toolset.as_ref().is_none_or(|only| endpoint.is_some_and(|toolset| toolset.name == *only));

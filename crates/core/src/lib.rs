@@ -21,7 +21,7 @@ pub mod private_file;
 mod redaction;
 mod uri_template;
 
-pub use access::{Access, Acl, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprints};
+pub use access::{Access, Acl, CalledEntry, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprints};
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, CallerTokens, ClientCertificate, Credentials, HOPS_CLAIM, HmacSigner,
     SIGNATURE_BYTES, is_bearer_token,

@@ -141,8 +141,32 @@ pub struct Tool {
     pub limits: CallLimits,
     /// How long clients may cache an answer; not stated without it.
     pub cache: Option<CacheHint>,
+    /// The tool that it calls, and arguments that it adds to those of its callers; `None` for a tool of its own.
+    pub preset: Option<Arc<ToolPreset>>,
     /// The handler.
     pub handler: Arc<dyn Handler>,
+}
+
+/// Arguments with which a tool calls another one, whose handler it has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolPreset {
+    /// The name of the other tool.
+    pub tool: String,
+    /// The arguments that callers cannot choose; the schema of the tool lacks them.
+    pub arguments: Map<String, Value>,
+    /// The arguments that apply to calls without them.
+    pub defaults: Map<String, Value>,
+}
+
+impl ToolPreset {
+    /// The arguments of a call that has `arguments`.
+    pub(crate) fn complete(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
+        for (name, value) in &self.defaults {
+            arguments.entry(name.as_str()).or_insert_with(|| value.clone());
+        }
+        arguments.extend(self.arguments.clone());
+        arguments
+    }
 }
 
 impl Tool {
@@ -162,6 +186,7 @@ impl Tool {
             access: Access::default(),
             limits: CallLimits::default(),
             cache: None,
+            preset: None,
             handler,
         }
     }

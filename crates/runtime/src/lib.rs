@@ -17,7 +17,7 @@ mod snapshot;
 pub use connection_pool::{BackgroundTasks, ConnectionPool, Connector, PooledConnection, RecentConnectError};
 pub use entry::{
     CacheHint, Completer, Handler, Prompt, PromptArgument, RequestBodyTypes, Resource, ResourceLister,
-    ResourceTemplate, ResourceWatcher, Tool, ToolAnnotations, handler_fn,
+    ResourceTemplate, ResourceWatcher, Tool, ToolAnnotations, ToolPreset, handler_fn,
 };
 pub use event::{AuditReservation, AuditStats, Auditor};
 pub use job::{

@@ -89,12 +89,12 @@ impl Snapshot {
 
     /// Whether the tools that a caller can call depend on the peer's address.
     pub fn depends_on_networks(&self) -> bool {
-        self.tool_order.iter().any(|tool| tool.access.acl.networks.is_some())
+        self.tool_order.iter().any(|tool| tool.access.depends_on_networks())
     }
 
     /// Whether the tools that a caller sees depend on more of the principal than its grants.
     pub fn depends_on_principals(&self) -> bool {
-        self.tool_order.iter().any(|tool| tool.access.requires_authentication || tool.access.principal_rule.is_some())
+        self.tool_order.iter().any(|tool| tool.access.depends_on_principals())
     }
 
     /// The limits of calls.
@@ -286,6 +286,11 @@ impl Snapshot {
         Some(CacheHint { public: cache_hint.public && is_open, ..cache_hint })
     }
 
+    /// The name of the tool that the tool `name` calls, if it [calls another one](crate::ToolPreset).
+    pub(crate) fn called_tool(&self, name: &str) -> Option<&str> {
+        Some(self.tools.get(name)?.preset.as_ref()?.tool.as_str())
+    }
+
     pub(crate) fn template(&self, text: &str, caller: &Caller) -> Option<&Arc<ResourceTemplate>> {
         self.templates(caller).find(|template| template.template.as_str() == text)
     }
@@ -449,6 +454,11 @@ impl SnapshotBuilder {
     /// Whether there is a tool with that name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.snapshot.tools.contains_key(name)
+    }
+
+    /// The tools so far, in the order of their addition.
+    pub fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.snapshot.tool_order.iter().map(|tool| &**tool)
     }
 
     /// Whether there is a prompt with that name.

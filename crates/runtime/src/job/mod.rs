@@ -93,6 +93,14 @@ impl Job {
         &self.request.target
     }
 
+    /// The name of the tool that the target calls, if the target is a tool that [calls another one](crate::ToolPreset).
+    pub fn called_tool(&self) -> Option<&str> {
+        match self.target() {
+            CallTarget::Tool(name) => self.terms.snapshot.called_tool(name),
+            _ => None,
+        }
+    }
+
     /// The arguments, validated against the target's schema.
     pub fn arguments(&self) -> &Map<String, Value> {
         &self.request.arguments

@@ -84,7 +84,10 @@ impl Route {
             .coerce_and_check(&mut arguments)
             .map_err(|violations| invalid_arguments_error("tool", name, violations))?;
         if let Value::Object(checked) = arguments {
-            call.arguments = checked;
+            call.arguments = match &tool.preset {
+                Some(preset) => preset.complete(checked),
+                None => checked,
+            };
         }
         Ok(Self { output_schema: tool.output_schema.clone(), ..Self::to_handler(&tool.handler, tool.limits) })
     }

@@ -10,8 +10,8 @@ use tidegate_query::{AnswerMode, Delivery};
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredInsert, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool, FixedOutput,
-    HttpDefinition, InputKind, PromptPart, ResourceContent, ScalarType, TemplateError, TextTemplate,
+    DeclaredInput, DeclaredInsert, DeclaredPreset, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool,
+    FixedOutput, HttpDefinition, InputKind, PromptPart, ResourceContent, ScalarType, TemplateError, TextTemplate,
 };
 
 use super::LoadedConfig;
@@ -20,7 +20,7 @@ use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::types::{
     AllowedOriginsConfig, AnnotationsConfig, CacheConfig, HttpRequestConfig, InputConfig, InputType, IsolationConfig,
-    MessageConfig, MessageRole, PromptConfig, ResourceConfig, ToolConfig,
+    MessageConfig, MessageRole, PromptConfig, ResourceConfig, ToolConfig, TransactionConfig,
 };
 
 /// The declaration of the tool `entry` at `path` that runs a statement. `inline` limits its answers, as those of all tools,
@@ -32,7 +32,7 @@ pub(super) fn build_sql_tool(
 ) -> Result<DeclaredTool<DeclaredSql>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     if entry.sql.is_none() {
-        problems.add("", "sql is missing: the statement that the tool runs (or insert_into, or http)");
+        problems.add("", "sql is missing: the statement that the tool runs (or insert_into, http or tool)");
     }
     let action = DeclaredSql {
         database: entry.database.clone(),
@@ -88,7 +88,40 @@ pub(super) fn build_http_tool(
     problems.checked(tool)
 }
 
+/// The declaration of the tool `entry` at `path` that calls a built-in one.
+pub(super) fn build_preset_tool(
+    entry: &ToolConfig,
+    path: &str,
+    inline: Budget,
+) -> Result<DeclaredTool<DeclaredPreset>, Vec<ConfigProblem>> {
+    let problems = Problems::at_path(path);
+    if entry.sql.is_some() || entry.insert_into.is_some() || entry.http.is_some() {
+        problems.add("", "needs one of sql, insert_into, http and tool");
+    }
+    let without_effect = [
+        ("database", entry.database.is_some()),
+        ("transaction", entry.transaction != TransactionConfig::default()),
+        ("input", !entry.input.is_empty()),
+        ("confirm", entry.confirm.is_some()),
+        ("format", entry.format.is_some()),
+        ("extract", entry.extract.is_some()),
+        ("mode", entry.mode.is_some()),
+        ("delivery", entry.delivery.is_some()),
+    ];
+    for (key, _) in without_effect.into_iter().filter(|(_, is_set)| *is_set) {
+        problems.add(key, "has no effect with tool; write values of the built-in tool in arguments or defaults");
+    }
+    let action = DeclaredPreset { arguments: entry.arguments.clone(), defaults: entry.defaults.clone() };
+    let tool = build_tool(entry, action, inline, &problems);
+    problems.checked(tool)
+}
+
 fn build_tool<A>(entry: &ToolConfig, action: A, inline: Budget, problems: &Problems) -> DeclaredTool<A> {
+    for (key, values) in [("arguments", &entry.arguments), ("defaults", &entry.defaults)] {
+        if entry.tool.is_none() && !values.is_empty() {
+            problems.add(key, "needs tool: the built-in tool that has these arguments");
+        }
+    }
     DeclaredTool {
         name: entry.name.clone(),
         title: entry.title.clone(),

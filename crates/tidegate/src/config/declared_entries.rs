@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use tidegate_core::{Budget, CallLimits, Limits};
+use tidegate_core::{Budget, CallLimits, Limits, suggestion};
 use tidegate_query::NodeMemory;
 use tidegate_tools::IngestToolOptions;
 use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
@@ -12,8 +12,8 @@ use super::databases::OpenDatabases;
 use super::named_table::NamedTable;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
-use super::types::Config;
-use super::{LoadedConfig, declarations};
+use super::types::{Config, ToolConfig};
+use super::{LoadedConfig, declarations, names};
 use crate::node::ServedState;
 
 const PREPARED_AT_ONCE: usize = 8;
@@ -27,6 +27,7 @@ pub(super) async fn add_declared_entries(
     problems: &Problems,
 ) -> ServedState {
     let config = &loaded.config;
+    state = add_preset_tools(state, config, limits.inline, problems);
     state = add_sql_tools(state, config, limits, problems).await;
     state = add_insert_tools(state, config, (memory, limits.inline), open, problems).await;
     state = add_http_tools(state, loaded, limits.inline, problems);
@@ -34,13 +35,42 @@ pub(super) async fn add_declared_entries(
     add_prompts(state, config, problems)
 }
 
+/// Adds the declared tools that call built-in ones, before the other declared tools.
+fn add_preset_tools(mut state: ServedState, config: &Config, inline: Budget, problems: &Problems) -> ServedState {
+    for (index, entry) in config.tools.iter().enumerate() {
+        let (Some(name), path) = (&entry.tool, format!("tools[{index}]")) else { continue };
+        let Some(declared) = problems.accept(declarations::build_preset_tool(entry, &path, inline)) else { continue };
+        state = state.entries(|entries| {
+            // One that is bound to an endpoint answers about that.
+            let offered = || entries.tools().filter(|tool| tool.preset.is_none() && tool.access.toolset.is_none());
+            let prepared = match offered().find(|tool| tool.name == *name) {
+                Some(built_in) => problems.accept(declared.prepare(built_in).map_err(nest_problems(&path))),
+                // The process that writes rows offers the tool.
+                None if names::row_tools(config).any(|tool| tool == name) => None,
+                None => {
+                    let nearest = suggestion(name, offered().map(|tool| tool.name.as_str()));
+                    let message = format!("this server offers no built-in tool {name:?}{nearest}");
+                    problems.add(format_args!("{path}.tool"), message);
+                    None
+                }
+            };
+            match prepared {
+                Some(tool) => entries.tool(tool),
+                None => entries,
+            }
+        });
+    }
+    state
+}
+
 /// Adds the declared tools with SQL. Several statements are prepared concurrently.
 async fn add_sql_tools(mut state: ServedState, config: &Config, limits: Limits, problems: &Problems) -> ServedState {
     let inline = limits.inline;
     let limits = CallLimits { timeout: Some(limits.timeout), inline: Some(inline), ..CallLimits::default() };
     let services = state.services().clone();
-    let sql_tools =
-        config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none() && entry.insert_into.is_none());
+    let has_statement =
+        |entry: &ToolConfig| entry.http.is_none() && entry.insert_into.is_none() && entry.tool.is_none();
+    let sql_tools = config.tools.iter().enumerate().filter(|(_, entry)| has_statement(entry));
     let preparations: Vec<_> = sql_tools
         .map(|(index, entry)| {
             let (services, path) = (&services, format!("tools[{index}]"));
@@ -69,7 +99,7 @@ async fn add_insert_tools(
     problems: &Problems,
 ) -> ServedState {
     for (index, entry) in config.tools.iter().enumerate() {
-        let (Some(name), path) = (&entry.insert_into, format!("tools[{index}]")) else { continue };
+        let (Some(name), None, path) = (&entry.insert_into, &entry.tool, format!("tools[{index}]")) else { continue };
         let at_name = |message| vec![ConfigProblem::new(format!("{path}.insert_into"), message)];
         let tool = problems.accept(declarations::build_insert_tool(entry, &path, inline));
         let table = problems.accept(NamedTable::find(name, config, open).await.map_err(at_name));
@@ -105,7 +135,7 @@ fn add_http_tools(mut state: ServedState, loaded: &LoadedConfig, inline: Budget,
     });
     let Some(client) = problems.accept(client) else { return state };
     for (index, entry) in config.tools.iter().enumerate() {
-        let (Some(http), None) = (&entry.http, &entry.insert_into) else { continue };
+        let (Some(http), None, None) = (&entry.http, &entry.insert_into, &entry.tool) else { continue };
         let path = format!("tools[{index}]");
         let tool = declarations::build_http_tool(entry, http, &path, loaded, inline);
         let tool = tool.and_then(|tool| tool.prepare(state.services(), &client).map_err(nest_problems(&path)));

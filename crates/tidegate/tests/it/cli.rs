@@ -53,6 +53,7 @@ mod operation;
 mod pg_handlers;
 mod pg_test_and_new;
 mod postgres;
+mod preset_tools;
 mod prometheus;
 mod proxy;
 mod query;

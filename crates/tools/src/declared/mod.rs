@@ -4,6 +4,7 @@ mod declared_query;
 mod elicitation;
 mod http;
 mod input;
+mod preset;
 mod prompt;
 mod resource;
 mod template;
@@ -14,6 +15,7 @@ pub use self::http::{
     HttpToolHandler,
 };
 pub use self::input::{DeclaredInput, InputKind, ScalarType};
+pub use self::preset::DeclaredPreset;
 pub use self::prompt::{DeclaredPrompt, PromptPart};
 pub use self::resource::{DeclaredResource, PreparedResource, ResourceContent};
 pub use self::template::{TemplateError, TextTemplate, escape_braces};

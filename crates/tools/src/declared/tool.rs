@@ -28,7 +28,8 @@ use crate::ingest_tools::{IngestContext, IngestToolOptions, insert_row};
 use crate::tool_services::ToolServices;
 
 /// A declared tool. `A` is what it runs: a statement ([`DeclaredSql`](super::DeclaredSql)), a row that is
-/// added ([`DeclaredInsert`](super::DeclaredInsert)), or a request ([`HttpDefinition`](super::HttpDefinition)).
+/// added ([`DeclaredInsert`](super::DeclaredInsert)), a request ([`HttpDefinition`](super::HttpDefinition)), or a
+/// built-in tool ([`DeclaredPreset`](super::DeclaredPreset)).
 #[derive(Debug, Clone, Default)]
 pub struct DeclaredTool<A> {
     /// 1 to 128 of letters, digits, `_`, `-`, `.`.
@@ -99,16 +100,19 @@ impl<A> DeclaredTool<A> {
             .with_limits(self.limits);
         tool.title = self.title;
         tool.cache = self.cache;
-        tool.meta.extend(self.cache.map(|cache| {
-            let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
-            ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
-        }));
+        tool.meta.extend(self.cache.map(cache_metadata));
         let arguments = self.output.remove_arguments(arguments);
         let tool = tool.with_input_schema(object_schema(&self.inputs, arguments));
         tool.and_then(|tool| tool.with_unlisted_arguments(&UNLISTED_OF_DECLARED)).map_err(|error| {
             vec![DeclarationProblem::new("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
         })
     }
+}
+
+/// The member of `_meta` that states how long clients may cache an answer.
+pub(super) fn cache_metadata(cache: CacheHint) -> (String, Value) {
+    let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
+    ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
 }
 
 /// Output options that a declaration fixes; `None` leaves the option to the caller.

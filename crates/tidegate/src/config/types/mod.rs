@@ -113,6 +113,14 @@ pub(crate) struct ToolConfig {
     pub(crate) sql: Option<String>,
     /// Instead of a statement: database.table that receives a row. Parameters are its columns. Default: none.
     pub(crate) insert_into: Option<String>,
+    /// Instead of a statement: built-in tool that it calls. Callers need the rights to both. Default: none.
+    pub(crate) tool: Option<String>,
+    /// Fixed arguments of the built-in tool, which callers cannot choose. Default: none.
+    #[serde(default)]
+    pub(crate) arguments: Map<String, Value>,
+    /// Arguments of the built-in tool for calls without them. Default: none.
+    #[serde(default)]
+    pub(crate) defaults: Map<String, Value>,
     /// PostgreSQL: transaction of the statement.
     #[serde(default)]
     pub(crate) transaction: TransactionConfig,
@@ -252,7 +260,7 @@ pub(crate) struct AllowedOriginsConfig {
     pub(crate) networks: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TransactionConfig {
     /// Isolation level. Default: read committed.
