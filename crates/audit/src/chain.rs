@@ -8,8 +8,7 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-
-use crate::line::Redaction;
+use tidegate_core::ArgumentRedaction;
 
 pub(crate) const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 const BEFORE_HASH: &str = ",\"hash\":\"";
@@ -107,8 +106,8 @@ pub struct AuditOptions {
     pub bytes_max: u64,
     /// Rotated files that are kept.
     pub kept_files: usize,
-    /// Redaction of the values of arguments; `None` logs only their names.
-    pub values: Option<Redaction>,
+    /// ArgumentRedaction of the values of arguments; `None` logs only their names.
+    pub values: Option<ArgumentRedaction>,
     /// The key of the hash chain; `None` for a plain hash.
     pub key: Option<AuditKey>,
     /// How long a call waits for its reservation.

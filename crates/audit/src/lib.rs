@@ -17,7 +17,6 @@ mod verify;
 mod writer;
 
 pub use chain::{AuditKey, AuditOptions, ChainLink, WhenFull};
-pub use line::Redaction;
 pub use log::{AuditLog, OpenError};
 pub use sink::{AuditSink, LogHead};
 pub use verify::{BrokenLog, VerifiedLog, VerifyError, VerifyNotice, VerifyOptions, verify};

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{AuditedStatement, CallOrigin, Caller, LimitLevel, NamePattern, Principal};
+use tidegate_core::{ArgumentRedaction, AuditedStatement, CallOrigin, Caller, LimitLevel, Principal};
 use tidegate_runtime::{Job, JobId};
 
 const WORD_BYTES_MAX: usize = 256;
@@ -190,10 +190,10 @@ impl Record {
     }
 
     /// The record of `job`, which ended with `outcome`. The values of its arguments are included only with `redaction`.
-    pub(crate) fn from_call(job: &Job, outcome: &'static str, values: Option<&Redaction>) -> Self {
+    pub(crate) fn from_call(job: &Job, outcome: &'static str, values: Option<&ArgumentRedaction>) -> Self {
         let target = job.target();
         let arguments = match values {
-            Some(redaction) => RecordedArguments::Values(redaction.redact(job.arguments())),
+            Some(redaction) => RecordedArguments::Values(redaction.redact(job.arguments(), BYTES_MAX)),
             None => RecordedArguments::Names(argument_names(job.arguments())),
         };
         Self::now(RecordKind::Call(Box::new(CallRecord {
@@ -241,83 +241,10 @@ impl RecordCaller {
     }
 }
 
-const REDACTED: &str = "***";
-/// Names that contain one of these are always redacted.
-const ALWAYS_REDACTED: [&str; 8] =
-    ["password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "private_key"];
 /// Limits of the logged arguments of one call.
 const MEMBERS_MAX: usize = 64;
 const ARGUMENT_NAME_BYTES_MAX: usize = 128;
-const TEXT_BYTES_MAX: usize = 1_024;
 const BYTES_MAX: usize = 16 * 1_024;
-const DEPTH_MAX: usize = 8;
-
-/// Which arguments are redacted, by patterns of their names or paths (`login.token`).
-#[derive(Debug, Clone, Default)]
-pub struct Redaction {
-    patterns: Vec<NamePattern>,
-}
-
-impl Redaction {
-    /// Redacts arguments that match one of `patterns`, and names that suggest passwords, secrets, tokens or keys.
-    pub fn new<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
-        Self { patterns: patterns.into_iter().map(|pattern| NamePattern::new(pattern.into().to_lowercase())).collect() }
-    }
-
-    /// The values of `arguments`, redacted and cut to the limits.
-    fn redact(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
-        let mut left = BYTES_MAX;
-        self.redact_members(arguments, "", 0, &mut left)
-    }
-
-    fn redact_members(
-        &self,
-        members: &Map<String, Value>,
-        path: &str,
-        depth: usize,
-        left: &mut usize,
-    ) -> Map<String, Value> {
-        let redacted = members.iter().take(MEMBERS_MAX).map(|(name, value)| {
-            let name = truncate(name, ARGUMENT_NAME_BYTES_MAX);
-            let path = if path.is_empty() { name.to_lowercase() } else { format!("{path}.{}", name.to_lowercase()) };
-            *left = left.saturating_sub(name.len());
-            let value = if self.is_redacted(&path) {
-                REDACTED.into()
-            } else {
-                self.redact_value(value, &path, depth + 1, left)
-            };
-            (name.to_owned(), value)
-        });
-        redacted.collect()
-    }
-
-    fn redact_value(&self, value: &Value, path: &str, depth: usize, left: &mut usize) -> Value {
-        if *left == 0 || depth > DEPTH_MAX {
-            return "…".into();
-        }
-        match value {
-            Value::Object(members) => Value::Object(self.redact_members(members, path, depth, left)),
-            Value::Array(items) => {
-                items.iter().take(MEMBERS_MAX).map(|item| self.redact_value(item, path, depth + 1, left)).collect()
-            }
-            Value::String(text) => {
-                let visible = truncate(text, TEXT_BYTES_MAX.min(*left));
-                *left -= visible.len();
-                if visible.len() < text.len() { format!("{visible}…").into() } else { visible.into() }
-            }
-            other => {
-                *left = left.saturating_sub(8);
-                other.clone()
-            }
-        }
-    }
-
-    fn is_redacted(&self, path: &str) -> bool {
-        let name = path.rsplit('.').next().unwrap_or(path);
-        ALWAYS_REDACTED.iter().any(|word| name.contains(word))
-            || self.patterns.iter().any(|pattern| pattern.matches(name) || pattern.matches(path))
-    }
-}
 
 fn argument_names(arguments: &Map<String, Value>) -> Vec<String> {
     arguments.keys().take(MEMBERS_MAX).map(|name| truncate(name, ARGUMENT_NAME_BYTES_MAX).to_owned()).collect()

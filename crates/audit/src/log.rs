@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidegate_core::{CallOrigin, Error, ErrorKind, LimitLevel, LimitMeasure};
+use tidegate_core::{ArgumentRedaction, CallOrigin, Error, ErrorKind, LimitLevel, LimitMeasure};
 use tidegate_runtime::event::{Event, Subscriber};
 use tidegate_runtime::{AuditReservation, AuditStats, Auditor, Job};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::chain::{AuditOptions, ChainLink, WhenFull};
-use crate::line::{Record, RecordKind, Redaction, RefusedMessage};
+use crate::line::{Record, RecordKind, RefusedMessage};
 use crate::sink::{self, AuditSink, FileSink, FileTail, LogHead, with_suffix};
 use crate::writer::{AuditLogWriter, WriterState};
 
@@ -24,7 +24,7 @@ use crate::writer::{AuditLogWriter, WriterState};
 pub struct AuditLog {
     inbox: mpsc::Sender<Record>,
     when_full: WhenFull,
-    redaction: Option<Arc<Redaction>>,
+    redaction: Option<Arc<ArgumentRedaction>>,
     reserve_timeout: Duration,
     shared: Arc<WriterState>,
 }
@@ -171,7 +171,7 @@ impl Subscriber for AuditLog {
 /// A reserved line; without a permit if lines are dropped and the queue is full.
 struct ReservedLine {
     permit: Option<mpsc::OwnedPermit<Record>>,
-    redaction: Option<Arc<Redaction>>,
+    redaction: Option<Arc<ArgumentRedaction>>,
     shared: Arc<WriterState>,
 }
 

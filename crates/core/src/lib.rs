@@ -3,6 +3,7 @@
 //! This crate holds no state and runs nothing. The registry that runs calls is in `tidegate-runtime`.
 
 mod access;
+mod argument_redaction;
 mod authenticator;
 mod backoff;
 mod call;
@@ -22,6 +23,7 @@ mod redaction;
 mod uri_template;
 
 pub use access::{Access, Acl, CalledEntry, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprints};
+pub use argument_redaction::ArgumentRedaction;
 pub use authenticator::{
     AllowAll, AuthenticationError, Authenticator, CallerTokens, ClientCertificate, Credentials, HOPS_CLAIM, HmacSigner,
     SIGNATURE_BYTES, is_bearer_token,

@@ -142,8 +142,20 @@ pub(crate) fn encode_tool(tool: &Tool, dialect: &Dialect) -> Value {
         ("inputSchema", Some(tool.input_schema.json().clone())),
         ("outputSchema", tool.output_schema.as_ref().filter(has_output_schema).map(|schema| schema.json().clone())),
         ("annotations", tool.annotations.as_ref().filter(|_| dialect.annotations).map(encode_tool_annotations)),
-        ("_meta", encode_meta(&tool.meta, dialect)),
+        ("_meta", encode_meta(&tool_metadata(tool), dialect)),
     ])
+}
+
+/// The metadata of `tool`, with what clients can know of its answers before they call it.
+fn tool_metadata(tool: &Tool) -> Map<String, Value> {
+    let supported = [
+        ("dev.tidegate/supports_pagination", tool.supports_pagination),
+        ("dev.tidegate/supports_streaming", tool.supports_streaming),
+    ];
+    let supported = supported.into_iter().filter(|(_, is_supported)| *is_supported);
+    let mut metadata = tool.meta.clone();
+    metadata.extend(supported.map(|(name, _)| (name.to_owned(), true.into())));
+    metadata
 }
 
 fn encode_tool_annotations(annotations: &ToolAnnotations) -> Value {

@@ -141,6 +141,10 @@ pub struct Tool {
     pub limits: CallLimits,
     /// How long clients may cache an answer; not stated without it.
     pub cache: Option<CacheHint>,
+    /// Whether an answer that does not fit has a cursor, with which the next call continues it.
+    pub supports_pagination: bool,
+    /// Whether it sends rows while it reads them.
+    pub supports_streaming: bool,
     /// The tool that it calls, and arguments that it adds to those of its callers; `None` for a tool of its own.
     pub preset: Option<Arc<ToolPreset>>,
     /// The handler.
@@ -186,6 +190,8 @@ impl Tool {
             access: Access::default(),
             limits: CallLimits::default(),
             cache: None,
+            supports_pagination: false,
+            supports_streaming: false,
             preset: None,
             handler,
         }
@@ -252,6 +258,20 @@ impl Tool {
     #[must_use]
     pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.annotations = Some(annotations);
+        self
+    }
+
+    /// States that an answer which does not fit has a cursor.
+    #[must_use]
+    pub fn with_pagination(mut self) -> Self {
+        self.supports_pagination = true;
+        self
+    }
+
+    /// States that it sends rows while it reads them.
+    #[must_use]
+    pub fn with_streaming(mut self) -> Self {
+        self.supports_streaming = true;
         self
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{
-    Access, AnswerProtection, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits, Principal,
-    RowPolicyFingerprints, TemplateVariables, Toolset, nearest_names,
+    Access, AnswerProtection, ArgumentRedaction, CallOrigin, Caller, DatabaseTenants, Error, ErrorKind, Limits,
+    Principal, RowPolicyFingerprints, TemplateVariables, Toolset, nearest_names,
 };
 
 use crate::entry::{CacheHint, Prompt, Resource, ResourceTemplate, ResourceWatcher, Tool};
@@ -28,6 +28,7 @@ pub struct Snapshot {
     database_tenants: DatabaseTenants,
     row_policies: RowPolicyFingerprints,
     protection: AnswerProtection,
+    argument_redaction: ArgumentRedaction,
     server_name: ServerName,
 }
 
@@ -121,6 +122,11 @@ impl Snapshot {
     /// The protection of answers.
     pub fn protection(&self) -> &AnswerProtection {
         &self.protection
+    }
+
+    /// Which arguments others than the handler of a call do not see.
+    pub fn argument_redaction(&self) -> &ArgumentRedaction {
+        &self.argument_redaction
     }
 
     /// The toolset with that name, if the caller may use its endpoint; `None` whether it is hidden or does not exist.
@@ -332,6 +338,7 @@ impl SnapshotBuilder {
                 database_tenants: DatabaseTenants::default(),
                 row_policies: RowPolicyFingerprints::default(),
                 protection: AnswerProtection::default(),
+                argument_redaction: ArgumentRedaction::default(),
                 server_name: ServerName::default(),
             },
             lists_all_arguments: false,
@@ -410,6 +417,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn protection(mut self, guard: AnswerProtection) -> Self {
         self.snapshot.protection = guard;
+        self
+    }
+
+    /// Sets which arguments others than the handler of a call do not see.
+    #[must_use]
+    pub fn argument_redaction(mut self, redaction: ArgumentRedaction) -> Self {
+        self.snapshot.argument_redaction = redaction;
         self
     }
 

@@ -66,6 +66,8 @@ pub(crate) fn jobs_as_rows(jobs: &[JobStatus]) -> Result<QueryRows, Error> {
         .with_column("rows", count_column(jobs.iter().map(|job| Some(job.rows))))
         .with_column("result", text_column(jobs.iter().map(|job| job.result.clone())))
         .with_column("bytes", count_column(jobs.iter().map(|job| Some(job.bytes))))
+        .with_column("arguments", text_column(jobs.iter().map(|job| job.arguments.clone())))
+        .with_column("message", text_column(jobs.iter().map(|job| job.message.clone())))
         .into_rows()
 }
 

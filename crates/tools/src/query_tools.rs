@@ -26,6 +26,8 @@ pub(crate) fn query_tool(services: &Arc<ToolServices>) -> Tool {
         QuerySpec::schema(),
         context_handler(services, handle_query),
     )
+    .with_pagination()
+    .with_streaming()
 }
 
 async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
@@ -75,6 +77,8 @@ pub(crate) fn sql_tool(services: &Arc<ToolServices>) -> Tool {
             .with_paging(),
         context_handler(services, handle_sql),
     )
+    .with_pagination()
+    .with_streaming()
 }
 
 #[derive(Deserialize)]

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_audit::{AuditOptions, Redaction, VerifyOptions, verify};
-use tidegate_core::TransportKind;
+use tidegate_audit::{AuditOptions, VerifyOptions, verify};
+use tidegate_core::{ArgumentRedaction, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber as _};
 
 use crate::fixture::{LogFolder, TestNode, ann, text, visible_lines};
@@ -28,7 +28,7 @@ async fn line_records_caller_origin_target_and_outcome() {
 #[tokio::test]
 async fn writes_argument_values_except_redacted_ones() {
     let place = LogFolder::new();
-    let values = Some(Redaction::new(["ssn", "card.*", "Login.pin"]));
+    let values = Some(ArgumentRedaction::new(["ssn", "card.*", "Login.pin"]));
     let scene = TestNode::open(&AuditOptions { values, ..place.options() });
     let arguments = json!({
         "sql": "SELECT 1", "ssn": "123", "SSN": 4, "card": {"number": 5, "kind": "visa"}, "login": {"pin": [1, 2], "name": "ann"},
@@ -54,7 +54,7 @@ async fn a_partial_answer_names_its_missing_nodes() {
 #[tokio::test]
 async fn bounds_the_size_of_a_line() {
     let place = LogFolder::new();
-    let scene = TestNode::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });
+    let scene = TestNode::open(&AuditOptions { values: Some(ArgumentRedaction::default()), ..place.options() });
     let wide: Value = (0..1_000).map(|number| (format!("n{number}"), json!(vec!["y".repeat(900); 40]))).collect();
     let mut deep = json!("bottom");
     for _ in 0..100 {
@@ -88,7 +88,7 @@ proptest! {
         let place = LogFolder::new();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let scene = TestNode::open(&AuditOptions { values: Some(Redaction::default()), ..place.options() });
+            let scene = TestNode::open(&AuditOptions { values: Some(ArgumentRedaction::default()), ..place.options() });
             for name in &names {
                 let arguments: Value = names.iter().map(|name| (name.clone(), json!(value))).collect();
                 scene.ask("rows", arguments).await;

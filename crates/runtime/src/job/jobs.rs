@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
-use tidegate_core::{AuditedStatement, Caller, ErrorKind, tenant_share};
+use serde_json::Value;
+use tidegate_core::{AuditedStatement, Caller, Error, ErrorKind, shorten, tenant_share};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -176,7 +177,15 @@ pub struct JobStatus {
     pub rows: u64,
     /// The number of bytes of text sent so far.
     pub bytes: u64,
+    /// The arguments as JSON text, redacted and cut; `None` for a call without any.
+    pub arguments: Option<String>,
+    /// The message of the error of a job that has failed.
+    pub message: Option<String>,
 }
+
+/// Limits of what the status of a job has of its arguments and of its error. The last ended jobs are kept.
+const ARGUMENT_BYTES_MAX: usize = 1_024;
+const MESSAGE_CHARACTERS_MAX: usize = 500;
 
 const AUDITED_STATEMENTS_MAX: usize = 32;
 const AUDITED_TABLES_MAX: usize = 64;
@@ -188,6 +197,7 @@ pub(crate) struct JobRecord {
     /// The run time of a job that has ended.
     ended_after: Option<Duration>,
     result_uri: Option<String>,
+    message: Option<String>,
     answer_age: Option<Duration>,
     databases: BTreeSet<String>,
     statements: Vec<AuditedStatement>,
@@ -208,6 +218,7 @@ impl Job {
 
     /// The status of the job for other callers.
     pub fn status(&self) -> JobStatus {
+        let arguments = self.redacted_arguments();
         let record = self.record.lock();
         JobStatus {
             id: self.id,
@@ -221,7 +232,20 @@ impl Job {
             result: record.result_uri.clone(),
             rows: self.usage.rows(),
             bytes: self.usage.bytes(),
+            arguments,
+            message: record.message.clone(),
         }
+    }
+
+    fn redacted_arguments(&self) -> Option<String> {
+        let arguments = Some(self.arguments()).filter(|arguments| !arguments.is_empty())?;
+        let redaction = self.terms.snapshot.argument_redaction();
+        Some(Value::Object(redaction.redact(arguments, ARGUMENT_BYTES_MAX)).to_string())
+    }
+
+    /// Sets the message of the error with which the job fails.
+    pub(crate) fn set_failure(&self, error: &Error) {
+        self.record.lock().message = Some(shorten(error.message(), MESSAGE_CHARACTERS_MAX));
     }
 
     /// Sets the URI of the stored result that contains the rows of the job. Only the first call has an effect.

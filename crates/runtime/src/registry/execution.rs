@@ -141,7 +141,10 @@ impl Execution {
         // 8. end
         let state = match &outcome {
             Ok(_) => JobState::Done,
-            Err(error) => JobState::Failed(error.kind()),
+            Err(error) => {
+                self.job.set_failure(error);
+                JobState::Failed(error.kind())
+            }
         };
         self.job.set_state(state);
         self.jobs.close(&self.job);

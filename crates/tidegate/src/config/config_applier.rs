@@ -300,6 +300,7 @@ impl ConfigApplier {
         let mut state = state.entries(|entries| {
             let entries = entries.cache_hint(list_cache).allow_shared_caches(!has_authentication);
             let entries = entries.list_all_arguments(config.advanced);
+            let entries = entries.argument_redaction(safeguards::argument_redaction(config));
             entries.limits(limits).protection(protection).generation(generation)
         });
         let services = state.services().clone();

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use tidegate_audit::{AuditKey, AuditOptions, Redaction, WhenFull};
-use tidegate_core::{AnswerProtection, Redactor};
+use tidegate_audit::{AuditKey, AuditOptions, WhenFull};
+use tidegate_core::{AnswerProtection, ArgumentRedaction, Redactor};
 use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
 use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS};
 
 use super::LoadedConfig;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
-use super::types::{Config, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
+use super::types::{AuditConfig, Config, SecretAction, SecretRuleConfig, SecretsConfig, WhenFullConfig};
 
 pub(super) fn build_answer_protection(config: &Config, problems: &Problems) -> AnswerProtection {
     let redactor = config.secrets.as_ref().and_then(|entry| build_redactor(entry, problems));
@@ -45,6 +45,15 @@ fn build_redactor(entry: &SecretsConfig, problems: &Problems) -> Option<Arc<dyn 
     }
 }
 
+/// Which arguments lists of jobs redact: the same as the audit log.
+pub(super) fn argument_redaction(config: &Config) -> ArgumentRedaction {
+    config.audit.as_ref().map(audit_redaction).unwrap_or_default()
+}
+
+fn audit_redaction(entry: &AuditConfig) -> ArgumentRedaction {
+    ArgumentRedaction::new(entry.redact.iter().map(String::as_str))
+}
+
 /// The audit log that the configuration describes, if it does.
 pub(crate) fn audit_options(loaded: &LoadedConfig) -> Result<Option<AuditOptions>, ConfigProblem> {
     let Some(entry) = &loaded.config.audit else { return Ok(None) };
@@ -62,7 +71,7 @@ pub(crate) fn audit_options(loaded: &LoadedConfig) -> Result<Option<AuditOptions
         },
         bytes_max: entry.max_size.map_or(default.bytes_max, |size| size.0),
         kept_files: entry.keep_files.unwrap_or(default.kept_files),
-        values: entry.argument_values.then(|| Redaction::new(entry.redact.iter().map(String::as_str))),
+        values: entry.argument_values.then(|| audit_redaction(entry)),
         key,
         ..default
     }))

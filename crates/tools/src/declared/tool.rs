@@ -236,6 +236,8 @@ impl DeclaredTool<DeclaredSql> {
         let handler = SqlToolHandler { services: services.clone(), query, elicited, confirmation, output, columns };
         let mut tool = Self { access, ..self }.into_tool(Arc::new(handler), annotations, arguments)?;
         tool.output_schema = output_schema.map(Arc::new);
+        tool.supports_pagination = !writes;
+        tool.supports_streaming = true;
         Ok((tool, unreachable))
     }
 }
@@ -356,6 +358,7 @@ pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
         properties.insert(name, schema);
     }
     tool.input_schema = Arc::new(JsonSchema::object(json).map_err(|error| error.to_string())?);
+    let tool = tool.with_pagination().with_streaming();
     tool.with_unlisted_arguments(&UNLISTED_OF_DECLARED).map_err(|error| error.to_string())
 }
 

@@ -61,6 +61,7 @@ pub(crate) fn tool(context: &Arc<LogContext>) -> Tool {
         schema,
         context_handler(context, handle),
     )
+    .with_pagination()
 }
 
 #[derive(Debug, Deserialize)]

@@ -99,6 +99,26 @@ async fn audits_argument_values_without_secrets() {
     assert!(of("badge").len() == 1 && of("badge")[0]["outcome"] != "done", "{log}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_have_redacted_arguments_and_the_message_of_their_error() {
+    let configuration = WITH_VALUES.replace("built_in: []", "built_in: [list_jobs, sql]");
+    let configured = ConfiguredFolder::new(&configuration.replace("action: refuse", "action: mask"));
+    let server = serve(&configured);
+    let call = async |tool: &str, arguments: Value| {
+        let url = server.url.replace("/mcp", &format!("/rest/tools/{tool}/call?format=mcp"));
+        Client::new().post(url).json(&arguments).send().await.unwrap().json::<Value>().await.unwrap()
+    };
+    call("orders_of", json!({"customer": "EMP-123456", "pin": "4711", "api_token": "hunter2"})).await;
+    call("sql", json!({"sql": "SELECT id FROM nowhere"})).await;
+    let jobs = call("list_jobs", json!({})).await;
+    let job = |target: &str| jobs.as_array().unwrap().iter().find(|job| job["target"] == target).unwrap();
+    let arguments = |target: &str| serde_json::from_str::<Value>(job(target)["arguments"].as_str().unwrap()).unwrap();
+    let redacted = json!({"customer": "[secret: badge]", "pin": "***", "api_token": "***"});
+    assert_eq!((arguments("orders_of"), &job("orders_of")["message"]), (redacted, &Value::Null));
+    assert_eq!(arguments("sql"), json!({"sql": "SELECT id FROM nowhere"}));
+    assert!(job("sql")["message"].as_str().unwrap().contains("nowhere"), "{jobs}");
+}
+
 #[test]
 fn node_fails_without_its_audit_log() {
     let configured = ConfiguredFolder::new("audit: {file: nowhere/audit.jsonl}\n");

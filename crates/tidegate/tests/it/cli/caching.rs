@@ -59,6 +59,36 @@ async fn lists_and_answers_state_how_long_they_are_valid() {
     assert_eq!((refused.1.as_str(), refused.2), ("no-store", None));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_state_which_answers_have_pages_stream_and_may_be_cached() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
+    let server = serve(&configured);
+    let over_mcp = request_over_mcp(&server, "tools/list", json!({})).await;
+    let get = async |path: &str| -> Value {
+        let url = server.url.replace("/mcp", path);
+        Client::new().get(url).send().await.unwrap().json().await.unwrap()
+    };
+    let over_rest = get("/rest/tools").await;
+    let pages_of_rows = json!({"dev.tidegate/supports_pagination": true, "dev.tidegate/supports_streaming": true});
+    let mut cached = pages_of_rows.clone();
+    cached["dev.tidegate/cache"] = json!({"ttlMs": 90_000, "public": true});
+    for list in [&over_mcp, &over_rest] {
+        let tools = list["tools"].as_array().unwrap();
+        let metadata = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap()["_meta"].clone();
+        for name in ["query", "sql", "uncached"] {
+            assert_eq!(metadata(name), pages_of_rows, "{name}");
+        }
+        assert_eq!(metadata("shared"), cached);
+        assert_eq!(metadata("list_tables"), Value::Null);
+    }
+    let document = get("/rest/openapi.json").await;
+    let of_operation = |path: &str| document["paths"][path]["post"]["x-tidegate"].clone();
+    let expected = json!({"supports_pagination": true, "supports_streaming": true, "cache_seconds": 90});
+    assert_eq!(of_operation("/rest/tools/shared/call"), expected);
+    let expected = json!({"supports_pagination": false, "supports_streaming": false, "cache_seconds": 0});
+    assert_eq!(of_operation("/rest/tools/list_tables/call"), expected);
+}
+
 /// Answers over MCP are stored; one over REST then has the rows of the stored one, and their age.
 #[tokio::test(flavor = "multi_thread")]
 async fn reused_answer_states_the_age_of_its_rows() {

@@ -133,6 +133,11 @@ fn call_operation(id: &str, summary: &str, tool: &Tool, parameters: &[QueryParam
     if let Some(description) = &tool.description {
         operation["description"] = description.clone().into();
     }
+    operation["x-tidegate"] = json!({
+        "supports_pagination": tool.supports_pagination,
+        "supports_streaming": tool.supports_streaming,
+        "cache_seconds": tool.cache.map_or(0, |cache| cache.time_to_live.as_secs()),
+    });
     operation
 }
 
