@@ -106,7 +106,7 @@ pub struct AuditOptions {
     pub bytes_max: u64,
     /// Rotated files that are kept.
     pub kept_files: usize,
-    /// ArgumentRedaction of the values of arguments; `None` logs only their names.
+    /// Which arguments are redacted where their values are logged; `None` logs only their names.
     pub values: Option<ArgumentRedaction>,
     /// The key of the hash chain; `None` for a plain hash.
     pub key: Option<AuditKey>,

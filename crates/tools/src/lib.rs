@@ -7,6 +7,7 @@ mod arguments;
 mod catalog_tools;
 pub mod declared;
 mod discover_toolset;
+mod file_tools;
 mod function_request;
 mod function_tools;
 mod ingest_tools;
@@ -30,6 +31,7 @@ mod typed_rows;
 use std::sync::Arc;
 
 pub use discover_toolset::DISCOVER_TOOLSET;
+pub use file_tools::{SharedFolder, register_file_tools};
 pub use function_tools::TableFunctions;
 pub use ingest_tools::{
     FOLDER_TOOLS, IngestToolOptions, TABLE_TOOLS, register_ingest_maintenance, register_ingest_tools,

@@ -17,6 +17,7 @@ use tidegate_engines::Engine;
 use tidegate_postgres_handlers::{HandlerCatalog, HandlerWatcher};
 use tidegate_query::{Database, Databases, WriteTarget};
 use tidegate_runtime::CacheHint;
+use tidegate_tools::register_file_tools;
 use tidegate_transport::http::SharedProtectedResource;
 use tokio::sync::watch;
 
@@ -30,8 +31,8 @@ use super::telemetry_receivers::ReceiverDatabases;
 use super::tls::RunningTls;
 use super::types::Config;
 use super::{
-    ConfigError, LoadedConfig, authentication, config_warnings, declared_uses, ingest, ingest_numbers, limits, names,
-    safeguards, telemetry_sources, tls,
+    ConfigError, LoadedConfig, authentication, config_warnings, declared_uses, folders, ingest, ingest_numbers, limits,
+    names, safeguards, telemetry_sources, tls,
 };
 
 pub(crate) struct ConfigApplier {
@@ -305,6 +306,8 @@ impl ConfigApplier {
         });
         let services = state.services().clone();
         state = state.entries(|entries| sources.register(entries, &services, &built_in));
+        let folders = folders::build_folders(loaded, &problems);
+        state = state.entries(|entries| register_file_tools(entries, &services, folders, &built_in));
         let kept_up = open.ingest_folders().map(|tables| tables.folder.clone() as _).collect();
         let caller_targets = open.by_name.values().filter_map(OpenedDatabase::caller_target).collect();
         let memory = self.engine.node_memory();

@@ -11,6 +11,7 @@ mod declared_entries;
 mod declared_uses;
 mod document;
 mod file_hashes;
+mod folders;
 #[cfg(test)]
 mod fuzz_corpus;
 mod handlers;

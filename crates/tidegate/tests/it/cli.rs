@@ -23,6 +23,7 @@ mod examples;
 mod export;
 mod federated;
 mod file_advice;
+mod folders;
 mod handler_requests;
 mod handlers_tutorial;
 mod help;

@@ -18,6 +18,7 @@ pub use self::input::{DeclaredInput, InputKind, ScalarType};
 pub use self::preset::DeclaredPreset;
 pub use self::prompt::{DeclaredPrompt, PromptPart};
 pub use self::resource::{DeclaredResource, PreparedResource, ResourceContent};
+pub(crate) use self::resource::{is_safe_path_component, media_type_from_extension};
 pub use self::template::{TemplateError, TextTemplate, escape_braces};
 pub use self::tool::{
     DeclaredInsert, DeclaredSql, DeclaredTool, FixedOutput, StatementProvider, statement_tool_handler,

@@ -544,11 +544,11 @@ fn read_error(error: &std::io::Error) -> Error {
     Error::internal(format!("cannot read the file of a resource: {error}"))
 }
 
-fn is_safe_path_component(value: &str) -> bool {
+pub(crate) fn is_safe_path_component(value: &str) -> bool {
     !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
 }
 
-fn media_type_from_extension(path: &Path) -> Option<&'static str> {
+pub(crate) fn media_type_from_extension(path: &Path) -> Option<&'static str> {
     Some(match path.extension()?.to_str()? {
         "md" => "text/markdown",
         "txt" | "sql" => "text/plain",

@@ -1,6 +1,7 @@
 //! The types of a configuration. The JSON Schema for editors and the check for unknown keys are generated from them.
 
 mod databases;
+mod folders;
 mod identity;
 mod limits;
 pub(crate) mod network;
@@ -23,6 +24,7 @@ pub(crate) use databases::{
     EvolveConfig, FileTableConfig, HandlerSchemaConfig, HandlersConfig, InferConfig, IngestTableConfig, MaskConfig,
     NamedMask, PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, StampsConfig, SystemConfig, TenancyConfig,
 };
+pub(crate) use folders::FolderConfig;
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use network::ClientTlsConfig;
@@ -69,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) receivers: ReceiversConfig,
     /// MQTT brokers, whose messages become rows. Default: none.
     pub(crate) mqtt: Vec<MqttConfig>,
+    /// Folders whose files callers list and read, as they are. They add two tools. Default: none.
+    pub(crate) folders: Vec<FolderConfig>,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.
