@@ -17,6 +17,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use tidegate_core::{Budget, CallTarget, Caller, Error, LogLevel};
+use tidegate_runtime::event::Event;
 use tidegate_runtime::{Call, ClientRequest, Registry, ServerName};
 
 use crate::answer::{ResponseFrame, RpcAnswer};
@@ -125,6 +126,7 @@ impl McpService {
         in_flight: Arc<InFlightRequests>,
     ) -> Result<(McpSession, ResponseMessage), RpcError> {
         self.admit(caller, Revision::NEWEST_LEGACY).await?;
+        self.report_request(&request.method, caller);
         let params: InitializeParams = request.params()?;
         let revision = Revision::parse(&params.protocol_version)
             .filter(|revision| revision.is_legacy())
@@ -210,6 +212,7 @@ impl McpService {
         context: &RequestContext,
     ) -> Result<RpcAnswer, RpcError> {
         self.admit(&context.caller, revision).await?;
+        self.report_request(&request.method, &context.caller);
         let envelope = self.envelope(&request.id, revision);
         let guard = context.in_flight.as_ref().map(|in_flight| in_flight.register(&request.id)).transpose()?;
         let request = InFlightRequest { rpc: request, context, envelope, guard };
@@ -240,6 +243,11 @@ impl McpService {
     async fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {
         let admitted = self.registry.admit_request(caller).await;
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
+    }
+
+    fn report_request(&self, method: &str, caller: &Caller) {
+        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+        self.registry.events().emit(Event::RequestAdmitted { method, transport: caller.origin.transport });
     }
 
     fn instructions_member(&self, caller: &Caller) -> String {
@@ -273,6 +281,28 @@ impl McpService {
         }
     }
 }
+
+/// The methods of all revisions.
+const METHODS: [&str; 18] = [
+    "initialize",
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+    "completion/complete",
+    "subscriptions/listen",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "server/discover",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "ping",
+    "logging/setLevel",
+];
 
 fn set_level(request: &InFlightRequest<'_>) -> Result<ResponseMessage, RpcError> {
     let params: SetLevelParams = request.rpc.params()?;

@@ -114,6 +114,13 @@ pub enum Event<'a> {
         /// The transport.
         transport: TransportKind,
     },
+    /// A request of MCP was admitted, whether it is a call or not.
+    RequestAdmitted {
+        /// The method; `other` for one that no revision has.
+        method: &'static str,
+        /// The transport.
+        transport: TransportKind,
+    },
     /// A message was refused before it became a call.
     MessageRefused {
         /// The transport.
@@ -300,6 +307,8 @@ impl Subscriber for LogSubscriber {
             Event::ConnectionsScarce { problem } => tracing::warn!("{problem}"),
             Event::SessionOpened { transport } => tracing::debug!(transport = transport.name(), "session opened"),
             Event::SessionClosed { transport } => tracing::debug!(transport = transport.name(), "session closed"),
+            // Only counted: the call that it becomes is logged.
+            Event::RequestAdmitted { .. } => {}
             Event::MessageRefused { transport, peer, reason } => {
                 let peer = peer.map(tracing::field::display);
                 tracing::info!(

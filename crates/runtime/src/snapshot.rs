@@ -243,6 +243,13 @@ impl Snapshot {
         Ok(readable)
     }
 
+    /// The name of the entry that serves `uri`, whoever may read it.
+    pub(crate) fn resource_name(&self, uri: &str) -> Option<&str> {
+        let exact = self.resources.get(uri).map(|resource| &resource.name);
+        let of_template = || self.templates.iter().find(|entry| entry.template.matches(uri).is_some());
+        exact.or_else(|| of_template().map(|entry| &entry.name)).map(String::as_str)
+    }
+
     fn reachable_resource(&self, uri: &str, caller: &Caller) -> Option<ResourceMatch<'_>> {
         self.resource(uri, caller).ok()
     }

@@ -17,7 +17,11 @@ fn run() -> Result<(), CommandError> {
         return Ok(());
     }
     let cli = Cli::parse_arguments(std::env::args_os())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = cli.runtime_threads() {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.run());
     // A thread may still wait for standard input, which nothing can interrupt. All others are awaited: a process that
     // ends while a thread ends is a race that glibc can lose (its bug 19951).

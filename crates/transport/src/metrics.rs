@@ -4,6 +4,7 @@
 //! The series of ended calls are looked up once for each name, outcome and transport, not for each call.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::{Mutex, RwLock};
-use tidegate_core::{CallTarget, ErrorKind, IngestTotals, StoredResults, TransportKind};
+use tidegate_core::{ErrorKind, IngestTotals, StoredResults, TransportKind};
 use tidegate_runtime::event::{Event, Subscriber};
 use tidegate_runtime::{Auditor, Job, Registry};
 
@@ -53,7 +54,7 @@ const fn describe(
 }
 
 /// All metrics.
-pub const METRICS: [MetricDescription; 39] = {
+pub const METRICS: [MetricDescription; 43] = {
     use MetricType::{Counter, Gauge, Histogram};
     [
         describe(
@@ -89,6 +90,24 @@ pub const METRICS: [MetricDescription; 39] = {
             "Duration of the queries of each database.",
         ),
         describe(
+            "tidegate_entry_query_duration_seconds",
+            Histogram,
+            &["kind", "name"],
+            "Duration of the queries of each tool, resource and prompt, in all databases.",
+        ),
+        describe(
+            "tidegate_mcp_requests_total",
+            Counter,
+            &["method", "transport"],
+            "Requests of MCP that were admitted, also lists and pings. Method: other for one that does not exist.",
+        ),
+        describe(
+            "tidegate_http_requests_total",
+            Counter,
+            &["path", "status"],
+            "Requests over HTTP. Path: that of the endpoint, such as /rest/tools/{name}. Status: that of the response.",
+        ),
+        describe(
             "tidegate_limits_reached_total",
             Counter,
             &["level", "measure"],
@@ -117,6 +136,7 @@ pub const METRICS: [MetricDescription; 39] = {
             &[],
             "Live tasks of the asynchronous runtime (Tokio), not MCP tasks.",
         ),
+        describe("tidegate_runtime_threads", Gauge, &[], "Threads of the asynchronous runtime, on which calls run."),
         describe("tidegate_stored_results", Gauge, &[], "Stored results on disk."),
         describe("tidegate_stored_results_bytes", Gauge, &[], "Size of the stored results on disk."),
         describe("tidegate_stored_results_open", Gauge, &[], "Stored results that are being written."),
@@ -215,6 +235,7 @@ pub struct Metrics {
     auditor: Option<Arc<dyn Auditor>>,
     ingest: IngestMetrics,
     calls: CallMetrics,
+    requests: RequestMetrics,
 }
 
 impl Default for Metrics {
@@ -242,8 +263,8 @@ impl Metrics {
                 }
             }
         });
-        let (ingest, calls) = Default::default();
-        Self { recorder, handle, results: None, auditor: None, ingest, calls }
+        let (ingest, calls, requests) = Default::default();
+        Self { recorder, handle, results: None, auditor: None, ingest, calls, requests }
     }
 
     /// Adds the metrics of the stored results.
@@ -268,7 +289,9 @@ impl Metrics {
         with_local_recorder(&self.recorder, || {
             gauge!("tidegate_jobs_open").set(registry.jobs().open_count() as f64);
             gauge!("tidegate_registry_version").set(registry.snapshot().version() as f64);
-            gauge!("tidegate_runtime_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
+            let runtime = tokio::runtime::Handle::current().metrics();
+            gauge!("tidegate_runtime_tasks").set(runtime.num_alive_tasks() as f64);
+            gauge!("tidegate_runtime_threads").set(runtime.num_workers() as f64);
             if let Some(results) = &self.results {
                 record_results(results.as_ref());
             }
@@ -284,6 +307,11 @@ impl Metrics {
     /// Moves samples into their buckets, so that they do not accumulate between scrapes.
     pub(crate) fn run_upkeep(&self) {
         self.handle.run_upkeep();
+    }
+
+    /// Counts a request that the endpoint `path` has answered with `status`.
+    pub(crate) fn count_http_request(&self, path: &'static str, status: u16) {
+        with_local_recorder(&self.recorder, || self.requests.count_http(path, status));
     }
 
     /// Labels come only from the registry and from closed lists: a caller's text could grow the set of series.
@@ -304,9 +332,12 @@ impl Metrics {
                 let (level, measure) = (level.name(), measure.name());
                 counter!("tidegate_limits_reached_total", "level" => level, "measure" => measure).increment(1);
             }
-            Event::QueryEnded { database, elapsed, .. } => {
+            Event::QueryEnded { job, database, elapsed, .. } => {
                 histogram!("tidegate_query_duration_seconds", "database" => database.to_owned()).record(elapsed);
+                let (kind, name) = (job.target().kind(), job.entry_name().to_owned());
+                histogram!("tidegate_entry_query_duration_seconds", "kind" => kind, "name" => name).record(elapsed);
             }
+            Event::RequestAdmitted { method, transport } => self.requests.count_message(method, transport),
             Event::ErrorDetail { kind: ErrorKind::Internal, .. } => {
                 counter!("tidegate_internal_errors_total").increment(1);
             }
@@ -352,6 +383,39 @@ impl Subscriber for Metrics {
     }
 }
 
+/// The series of requests, which are looked up once for each endpoint and status, and for each method and transport.
+#[derive(Default)]
+struct RequestMetrics {
+    http: RwLock<HashMap<(&'static str, u16), Counter>>,
+    messages: RwLock<HashMap<(&'static str, TransportKind), Counter>>,
+}
+
+impl RequestMetrics {
+    fn count_http(&self, path: &'static str, status: u16) {
+        count(
+            &self.http,
+            (path, status),
+            || counter!("tidegate_http_requests_total", "path" => path, "status" => status.to_string()),
+        );
+    }
+
+    fn count_message(&self, method: &'static str, transport: TransportKind) {
+        count(
+            &self.messages,
+            (method, transport),
+            || counter!("tidegate_mcp_requests_total", "method" => method, "transport" => transport.name()),
+        );
+    }
+}
+
+/// Increments the counter of `key`, which `register` makes when the key occurs first.
+fn count<K: Eq + Hash>(counters: &RwLock<HashMap<K, Counter>>, key: K, register: impl FnOnce() -> Counter) {
+    if let Some(counter) = counters.read().get(&key) {
+        return counter.increment(1);
+    }
+    counters.write().entry(key).or_insert_with(register).increment(1);
+}
+
 /// The series by the name of the entry. Names come from the registry, so that they are few.
 #[derive(Default)]
 struct CallMetrics {
@@ -372,10 +436,7 @@ impl CallMetrics {
     /// Counts `job`, which ended with `outcome`. Runs with the recorder of the metrics.
     fn record(&self, job: &Job, outcome: &'static str) {
         let kind = job.target().kind();
-        let name = match job.target() {
-            CallTarget::Tool(name) | CallTarget::Prompt(name) => name.as_str(),
-            CallTarget::Resource(_) | CallTarget::Completion(_) => "",
-        };
+        let name = job.entry_name();
         let transport = job.caller().origin.transport;
         let is_same =
             |series: &&CallSeries| series.kind == kind && series.outcome == outcome && series.transport == transport;

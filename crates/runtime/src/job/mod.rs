@@ -93,6 +93,15 @@ impl Job {
         &self.request.target
     }
 
+    /// The name of the entry that is called, which is one of the registry; empty for a completion.
+    pub fn entry_name(&self) -> &str {
+        match self.target() {
+            CallTarget::Tool(name) | CallTarget::Prompt(name) => name,
+            CallTarget::Resource(uri) => self.terms.snapshot.resource_name(uri).unwrap_or_default(),
+            CallTarget::Completion(_) => "",
+        }
+    }
+
     /// The name of the tool that the target calls, if the target is a tool that [calls another one](crate::ToolPreset).
     pub fn called_tool(&self) -> Option<&str> {
         match self.target() {

@@ -35,6 +35,7 @@ use tidegate_core::escape_control_characters;
 
 use crate::argument_secrets::mask_secrets;
 use crate::command_error::CommandError;
+use crate::config::RUNTIME_THREADS;
 use crate::log_writer::ServerLogWriter;
 use crate::logging;
 use crate::options::GlobalOptions;
@@ -76,6 +77,16 @@ impl Cli {
         let is_server = cli.command.is_server();
         cli.log_writer = logging::start(&cli.options.log, is_server)?;
         Ok(cli)
+    }
+
+    /// The number of threads on which a server runs calls, if its configuration states it. What is wrong with the
+    /// configuration is an error of [`Cli::run`].
+    pub fn runtime_threads(&self) -> Option<usize> {
+        if !matches!(self.command, Command::Serve(_) | Command::Stdio(_)) {
+            return None;
+        }
+        let threads = self.options.load_config().ok()??.config.server.threads?;
+        usize::try_from(threads).ok().filter(|_| RUNTIME_THREADS.contains(&threads))
     }
 
     /// Runs the subcommand.

@@ -287,7 +287,7 @@ impl ConfigApplier {
         let protection = safeguards::build_answer_protection(config, &problems);
         problems.extend(safeguards::audit_options(loaded).err());
         let before = self.current_config();
-        problems.warn(safeguards::restart_warning(config, before.as_ref().map(|before| &before.config)));
+        problems.warn(safeguards::restart_warnings(config, before.as_ref().map(|before| &before.config)));
         let list_cache = list_cache_hint(config, &problems);
         let recording = &self.metric_recording;
         let mut sources = telemetry_sources::build_sources(loaded, &databases, recording, &problems).await;

@@ -1,6 +1,7 @@
 //! Resolves the limits of the file and of the command, and checks those of the file.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use super::problems::Problems;
 use super::types::{CallLimitsConfig, Config, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 use crate::options::LimitOptions;
 use crate::quantity::{self, LimitValue};
+
+/// The numbers of threads that a server may have.
+pub(crate) const RUNTIME_THREADS: RangeInclusive<u32> = 1..=1_024;
 
 /// The limits of all calls: option of the command, else environment, else file, else default.
 pub(super) fn resolve_limits(entry: &LimitsConfig, options: &LimitOptions, is_server: bool) -> Limits {
@@ -124,6 +128,10 @@ pub(super) fn to_call_limits(entry: CallLimitsConfig, inline: Budget) -> CallLim
 
 pub(super) fn check_limits(config: &Config, problems: &Problems) {
     let limits = &config.limits;
+    if config.server.threads.is_some_and(|threads| !RUNTIME_THREADS.contains(&threads)) {
+        let message = format!("must be from {} to {}", RUNTIME_THREADS.start(), RUNTIME_THREADS.end());
+        problems.add("server.threads", message);
+    }
     check_level_limits(&limits.shared_limits(), &problems.at("limits"));
     check_level_limits(&limits.principal, &problems.at("limits.principal"));
     check_level_limits(&limits.tenant, &problems.at("limits.tenant"));

@@ -54,7 +54,7 @@ use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
 pub(crate) use ingest::ingest_folders;
-pub(crate) use limits::{engine_options, store_limits, usage_file};
+pub(crate) use limits::{RUNTIME_THREADS, engine_options, store_limits, usage_file};
 pub(crate) use parsing::schema;
 pub(crate) use problem::ConfigProblem;
 pub(crate) use safeguards::audit_options;

@@ -86,8 +86,11 @@ pub(super) fn instructions(config: &Config) -> Option<String> {
     Some(format!("{}\n{FENCE_INSTRUCTIONS}", own.unwrap_or(INSTRUCTIONS).trim_end()))
 }
 
-/// The warning about changes since `before` that take effect at the next start only.
-pub(super) fn restart_warning(config: &Config, before: Option<&Config>) -> Option<String> {
-    let is_changed = before.is_some_and(|before| before.audit != config.audit);
-    is_changed.then(|| "audit: the changes take effect when the server restarts".to_owned())
+/// The warnings about changes since `before` that take effect at the next start only.
+pub(super) fn restart_warnings(config: &Config, before: Option<&Config>) -> impl Iterator<Item = String> {
+    let changed = before.map(|before| {
+        [("audit", before.audit != config.audit), ("server.threads", before.server.threads != config.server.threads)]
+    });
+    let changed = changed.into_iter().flatten().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(key, _)| format!("{key}: the changes take effect when the server restarts"))
 }

@@ -70,7 +70,9 @@ async fn check_request<F: Future<Output = Response>>(
     let endpoint = endpoint_at(request.uri().path());
     let next =
         move |request| check_transfer_encoding(http_state, endpoint, request, move |request| next(request, endpoint));
-    check_host(http_state, endpoint, request, next).await
+    let response = check_host(http_state, endpoint, request, next).await;
+    http_state.metrics.count_http_request(endpoint.path, response.status().as_u16());
+    response
 }
 
 /// Answers a request that passed [`check_request`]. Calls of MCP and REST do not pass the router, which allocates a dozen

@@ -23,6 +23,8 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_origins: Vec<String>,
     /// Maximum size of a request body. Default: 4MiB.
     pub(crate) max_body: Option<Size>,
+    /// Number of threads on which calls run. Changes take effect at a restart. Default: one for each processor.
+    pub(crate) threads: Option<u32>,
     /// Name for people. Default: none.
     pub(crate) title: Option<String>,
     /// Instructions for models. Default: the built-in instructions.

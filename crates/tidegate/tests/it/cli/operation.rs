@@ -135,3 +135,24 @@ fn only_operators_stop_transports() {
     let stopped = stop(&operator);
     assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "mcp: stopped\nrest: running\n"), "{stopped:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configured_number_of_threads_is_that_of_the_runtime() {
+    let configured = ConfiguredFolder::new("server: {threads: 3}\ndatabases: [{name: shop, files: shop}]\n");
+    let server = rmcp_client::serve(&configured);
+    let answered = get(&server.url.replace("/mcp", "/rest/databases/shop/tables/orders/rows?limit=1")).await;
+    assert_eq!(answered.0, 200, "{}", answered.1);
+    let (_, metrics) = get(&server.url.replace("/mcp", "/metrics")).await;
+    for series in [
+        "tidegate_runtime_threads 3",
+        r#"tidegate_entry_query_duration_seconds_count{kind="tool",name="query"} 1"#,
+        r#"tidegate_http_requests_total{path="/rest/databases/{database}/tables/{table}/rows",status="200"} 1"#,
+    ] {
+        assert!(metrics.contains(series), "{series}\n{metrics}");
+    }
+    for threads in ["0", "1025"] {
+        configured.write(&format!("server: {{threads: {threads}}}\n"));
+        let refused = configured.usage_error(&["config", "check"]);
+        assert!(refused.contains("tidegate.yaml:1:10: server.threads: must be from 1 to 1024"), "{refused}");
+    }
+}

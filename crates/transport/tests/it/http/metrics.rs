@@ -92,27 +92,32 @@ async fn exports_the_documented_series() {
     let series: BTreeSet<&str> = text
         .lines()
         .filter(|line| !line.starts_with('#') && !line.is_empty() && !line.contains("_bucket{"))
+        .filter(|line| !line.starts_with("tidegate_http_requests_total{"))
         .map(|line| line.rsplit_once(' ').unwrap().0)
         .collect();
     insta::assert_snapshot!(series.into_iter().collect::<Vec<_>>().join("\n"), @r#"
     tidegate_answer_bytes_total
     tidegate_answer_rows_total
-    tidegate_call_duration_seconds_count{kind="resource",name="",outcome="done"}
+    tidegate_call_duration_seconds_count{kind="resource",name="plain",outcome="done"}
     tidegate_call_duration_seconds_count{kind="tool",name="script",outcome="done"}
     tidegate_call_duration_seconds_count{kind="tool",name="script",outcome="internal"}
-    tidegate_call_duration_seconds_sum{kind="resource",name="",outcome="done"}
+    tidegate_call_duration_seconds_sum{kind="resource",name="plain",outcome="done"}
     tidegate_call_duration_seconds_sum{kind="tool",name="script",outcome="done"}
     tidegate_call_duration_seconds_sum{kind="tool",name="script",outcome="internal"}
     tidegate_calls_refused_total{kind="tool",outcome="not_found"}
-    tidegate_calls_total{kind="resource",name="",outcome="done",transport="http"}
+    tidegate_calls_total{kind="resource",name="plain",outcome="done",transport="http"}
     tidegate_calls_total{kind="tool",name="script",outcome="done",transport="http"}
     tidegate_calls_total{kind="tool",name="script",outcome="internal",transport="http"}
     tidegate_connections{transport="http"}
     tidegate_internal_errors_total
     tidegate_jobs_open
+    tidegate_mcp_requests_total{method="initialize",transport="http"}
+    tidegate_mcp_requests_total{method="resources/read",transport="http"}
+    tidegate_mcp_requests_total{method="tools/call",transport="http"}
     tidegate_messages_refused_total{transport="http"}
     tidegate_registry_version
     tidegate_runtime_tasks
+    tidegate_runtime_threads
     tidegate_sessions{transport="http"}
     "#);
     for metric in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
@@ -120,6 +125,11 @@ async fn exports_the_documented_series() {
         assert!(METRICS.iter().any(|listed| listed.name == name), "METRICS lacks {name}");
         assert!(text.contains(&format!("# HELP {name} ")), "{name} has no help");
     }
+    let scrapes = r#"tidegate_http_requests_total{path="/metrics",status="200"}"#;
+    assert!(!text.contains(scrapes), "a request counts when it is answered");
+    assert_eq!(server.figure(scrapes).await, "1");
+    assert_eq!(server.figure(r#"tidegate_mcp_requests_total{method="tools/call",transport="http"}"#).await, "3");
+    assert!(text.contains(r#"tidegate_http_requests_total{path="/mcp",status="400"}"#), "{text}");
     assert_eq!(server.figure("tidegate_answer_bytes_total").await, "25");
     assert_eq!(server.figure("tidegate_internal_errors_total").await, "1");
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"http\"}").await, "1");

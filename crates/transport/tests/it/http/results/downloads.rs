@@ -60,7 +60,7 @@ async fn every_path_is_one_call_of_a_resource() {
     GET /results/88888888-1111-4222-8333-44445555666%36/data
       {"uri":"tidegate://results/ID/data","arguments":{},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
     "#);
-    let calls = r#"tidegate_calls_total{kind="resource",name="",outcome="done",transport="rest"}"#;
+    let calls = r#"tidegate_calls_total{kind="resource",name="result",outcome="done",transport="rest"}"#;
     assert_eq!(server.figure(calls).await, "8");
 }
 
