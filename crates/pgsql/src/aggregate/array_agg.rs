@@ -42,6 +42,10 @@ impl AggregateUDFImpl for ArrayAgg {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        // With DISTINCT or ORDER BY, values are copied and counted; DISTINCT keeps a repeated value once.
+        if args.is_distinct || !args.order_bys.is_empty() {
+            return self.inner.accumulator(args);
+        }
         Ok(Box::new(CountedValues { inner: self.inner.accumulator(args)?, view_bytes: 0 }))
     }
 
@@ -209,21 +213,21 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["x".repeat(1_000); 10]));
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("t", 0));
         let result: FieldRef = Arc::new(Field::new_list("l", Field::new_list_field(DataType::Utf8View, true), true));
-        let args = || AccumulatorArgs {
+        let args = |is_distinct| AccumulatorArgs {
             return_field: result.clone(),
             schema: &schema,
             ignore_nulls: false,
             order_bys: &[],
             is_reversed: false,
             name: "l",
-            is_distinct: false,
+            is_distinct,
             exprs: std::slice::from_ref(&column),
             expr_fields: std::slice::from_ref(&field),
         };
         let sizes = |function: &AggregateUDF| {
-            let mut values = function.accumulator(args()).unwrap();
+            let mut values = function.accumulator(args(false)).unwrap();
             values.update_batch(std::slice::from_ref(&texts)).unwrap();
-            let mut groups = function.create_groups_accumulator(args()).unwrap();
+            let mut groups = function.create_groups_accumulator(args(false)).unwrap();
             groups.update_batch(std::slice::from_ref(&texts), &[0, 1, 0, 1, 0, 1, 0, 1, 0, 1], None, 2).unwrap();
             (values.size(), groups.size())
         };
@@ -231,5 +235,13 @@ mod tests {
         assert!(values > 10_000 && groups > 10_000, "{values} {groups}");
         let (values, groups) = sizes(&array_agg_udaf());
         assert!(values < 10_000 && groups < 10_000, "{values} {groups}");
+        // One value, which is repeated.
+        let mut distinct = function().accumulator(args(true)).unwrap();
+        distinct.update_batch(std::slice::from_ref(&texts)).unwrap();
+        let once = distinct.size();
+        for _ in 0..10 {
+            distinct.update_batch(std::slice::from_ref(&texts)).unwrap();
+        }
+        assert!(distinct.size() < 2 * once, "{} {once}", distinct.size());
     }
 }
