@@ -106,8 +106,8 @@ pub(in crate::config) fn advice(kind: &str, key: &str) -> Option<&'static str> {
 pub(crate) struct DatabaseConfig {
     pub(crate) name: String,
     pub(crate) tenants: Option<Vec<String>>,
-    /// All keys as they are written.
-    keys: Map<String, Value>,
+    /// All keys, in the order of the file: columns are declared in it.
+    keys: String,
     pub(super) kind: Arc<dyn ConfiguredDatabase>,
 }
 
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for DatabaseConfig {
             Some(kind) => (kind.parse)(keys.clone()),
             None => Arc::new(UnreadableKeys(None)),
         };
-        Ok(Self { name, tenants, keys, kind })
+        Ok(Self { name, tenants, keys: Value::Object(keys).to_string(), kind })
     }
 }
 
@@ -204,6 +204,7 @@ impl ConfiguredDatabase for UnreadableKeys {
 mod tests {
     use std::path::Path;
 
+    use super::DatabaseConfig;
     use crate::config::document::Document;
     use crate::config::parsing::parse_config;
     use crate::config::variables::VariableResolver;
@@ -213,6 +214,18 @@ mod tests {
         let variables = VariableResolver::new(Path::new("/"), |_| None);
         let document = Document::parse(Path::new("/x.yaml"), &format!("databases: [{databases}]"), &variables).unwrap();
         parse_config(&document).unwrap().kind_problems.iter().map(ToString::to_string).collect()
+    }
+
+    /// A reload opens a database again whose keys differ.
+    #[test]
+    fn the_order_of_columns_is_part_of_a_database() {
+        let entry = |columns: &str| -> DatabaseConfig {
+            let table = format!(r#"{{"name": "a", "ingest": "a", "tables": {{"t": {{"columns": {{{columns}}}}}}}}}"#);
+            serde_json::from_str(&table).unwrap()
+        };
+        let (first, other) = (r#""x": "int64", "y": "string""#, r#""y": "string", "x": "int64""#);
+        assert_eq!(entry(first), entry(first));
+        assert_ne!(entry(first), entry(other));
     }
 
     #[test]
