@@ -108,8 +108,8 @@ impl<'a> StartOptions<'a> {
     }
 
     /// The folders of its databases that take rows. None is opened.
-    pub(crate) fn ingest_folders(&self) -> Vec<(String, PathBuf)> {
-        ingest_folders(&self.loaded_config)
+    pub(crate) fn ingest_folders(&self) -> Result<Vec<(String, PathBuf)>, CommandError> {
+        Ok(ingest_folders(&self.loaded_config)?)
     }
 
     pub(crate) async fn open(self) -> Result<Application, CommandError> {

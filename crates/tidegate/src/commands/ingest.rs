@@ -123,7 +123,7 @@ impl TableFlags {
 impl TableFlags {
     /// Compares the folders themselves with what was written. No node is opened, as one would put the folders in order.
     async fn verify(&self, options: &GlobalOptions, shutdown: &Shutdown) -> Result<Value, CommandError> {
-        let folders = StartOptions::of_writer(options, WrittenDatabases::All)?.ingest_folders();
+        let folders = StartOptions::of_writer(options, WrittenDatabases::All)?.ingest_folders()?;
         let (only, table) = match self.tables.as_deref().map(|tables| tables.split_once('.').unwrap_or((tables, ""))) {
             Some((database, table)) => (Some(database), Some(table.to_owned()).filter(|table| !table.is_empty())),
             None => (None, None),

@@ -14,11 +14,11 @@ use tidegate_query::{
 };
 use tidegate_tools::{IngestToolOptions, register_ingest_maintenance, register_ingest_tools};
 
-use super::LoadedConfig;
 use super::databases::{DatabaseConfig, FolderConfig};
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::types::{Config, EvolveConfig, IngestTableConfig, StampsConfig};
+use super::{ConfigError, LoadedConfig};
 use crate::ingest::{IngestFolders, OpenedTables};
 use crate::node::ServedState;
 
@@ -49,10 +49,18 @@ pub(super) async fn open_folders(
 }
 
 /// The folders of tables that take rows, by the names of their databases.
-pub(crate) fn ingest_folders(loaded: &LoadedConfig) -> Vec<(String, PathBuf)> {
-    let entries = loaded.config.databases.iter();
+///
+/// # Errors
+/// When the value of a key of a database is wrong, so that its folder is not known.
+pub(crate) fn ingest_folders(loaded: &LoadedConfig) -> Result<Vec<(String, PathBuf)>, ConfigError> {
+    let entries = || loaded.config.databases.iter();
+    let problem = |(index, entry): (usize, &DatabaseConfig)| entry.value_problem(&format!("databases[{index}]"));
+    let problems: Vec<ConfigProblem> = entries().enumerate().filter_map(problem).collect();
+    if !problems.is_empty() {
+        return Err(loaded.to_error(&problems));
+    }
     let folder = |entry: &DatabaseConfig| Some((entry.name.clone(), loaded.resolve(entry.used_keys().folder?.path()?)));
-    entries.filter_map(folder).collect()
+    Ok(entries().filter_map(folder).collect())
 }
 
 /// The tables of a database at `path` that take rows, if `names` are some. The database itself has their columns.

@@ -124,6 +124,11 @@ impl DatabaseConfig {
         self.kind.used_keys()
     }
 
+    /// What is wrong with the value of a key. Without it, the database has no keys of a kind.
+    pub(in crate::config) fn value_problem(&self, path: &str) -> Option<ConfigProblem> {
+        self.of_kind::<UnreadableKeys>().and_then(|keys| keys.problem(path))
+    }
+
     /// The keys of the kind `T`, if it is of this kind.
     pub(super) fn of_kind<T: ConfiguredDatabase>(&self) -> Option<&T> {
         let kind: &dyn Any = &*self.kind;
@@ -193,10 +198,16 @@ fn parse_keys<T: ConfiguredDatabase + DeserializeOwned>(keys: Map<String, Value>
 /// Keys of no kind, which is reported with the keys of other kinds; or a key with a wrong value, and what is wrong with it.
 struct UnreadableKeys(Option<(String, String)>);
 
+impl UnreadableKeys {
+    fn problem(&self, path: &str) -> Option<ConfigProblem> {
+        let (key, message) = self.0.as_ref()?;
+        Some(ConfigProblem::new(format!("{path}.{key}"), message.as_str()))
+    }
+}
+
 impl ConfiguredDatabase for UnreadableKeys {
     fn open(&self, _: &str, path: &str, _: &mut Opening<'_>) -> OpeningResult {
-        let problem = |(key, message): &(String, String)| ConfigProblem::new(format!("{path}.{key}"), message.as_str());
-        Err(self.0.iter().map(problem).collect())
+        Err(self.problem(path).into_iter().collect())
     }
 }
 

@@ -86,6 +86,10 @@ fn damaged_files_are_found_while_the_server_is_stopped() {
     assert_eq!(damaged.code, Some(1), "{damaged:?}");
     assert!(damaged.stdout.starts_with("plant.sensors: damaged; "), "{damaged:?}");
     assert!(damaged.stdout.contains(files[0].file_name().unwrap().to_str().unwrap()), "{damaged:?}");
+    configured.write("databases: [{name: plant, ingest: plant, tables: {sensors: {retention: soon}}}]");
+    let unknown = configured.run(&["ingest", "verify"]);
+    assert_ne!(unknown.code, Some(0), "{unknown:?}");
+    assert!(unknown.stderr.contains("databases[0].tables.sensors.retention: "), "{unknown:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
