@@ -16,6 +16,7 @@ use {
 
 use super::remote::POLICIES_MESSAGE;
 use super::{ConfiguredDatabase, Opening, OpeningResult, UsedKeys};
+use crate::config::quantities::OneOrMany;
 use crate::config::types::network::NetworkConfig;
 
 /// Tidegate servers whose tables of the same name are one table. They need server.flight.
@@ -25,7 +26,7 @@ pub(super) struct NodesConfig {
     /// they receive no credentials.
     network: NetworkConfig,
     /// Names of tables that take rows. Roles grant the right to write. Default: none.
-    ingest: Option<Vec<String>>,
+    ingest: Option<OneOrMany>,
 }
 
 impl ConfiguredDatabase for NodesConfig {
@@ -39,7 +40,8 @@ impl ConfiguredDatabase for NodesConfig {
     }
 
     fn used_keys(&self) -> UsedKeys<'_> {
-        UsedKeys { tls: Some(&self.network.tls), ingest_tables: self.ingest.clone(), ..UsedKeys::default() }
+        let ingest_tables = self.ingest.clone().map(OneOrMany::into_vec);
+        UsedKeys { tls: Some(&self.network.tls), ingest_tables, ..UsedKeys::default() }
     }
 
     #[cfg(not(feature = "network"))]
@@ -55,7 +57,7 @@ impl ConfiguredDatabase for NodesConfig {
         let previous = previous.filter(|old| old.parts.tls_files.as_deref() == Some(&tls_files));
         let previous = previous.and_then(PreviousNetwork::of_database);
         let network = nodes::open(name, &self.network, to_flight_tls(&tls_files), &path, previous, opening.engine())?;
-        let target = self.ingest.clone().map(|tables| NetworkIngest::new(network.clone(), tables));
+        let target = self.used_keys().ingest_tables.map(|tables| NetworkIngest::new(network.clone(), tables));
         let target = target.map(|target| opening.counted(name, target));
         Ok((network, KindParts { tls_files: Some(Arc::new(tls_files)), target, ..KindParts::default() }))
     }
