@@ -74,10 +74,16 @@ impl ConfiguredDatabase for FolderConfig {
         UsedKeys { policies: &self.policies, ingest_tables, folder: Some(self), ..UsedKeys::default() }
     }
 
-    /// It stays if this process writes to the folder just as before. Another process may have taken or left it.
+    /// It stays if this process uses the folder just as before. Another process may have taken or left it, and a closed one
+    /// may have been mended, or be closed for another reason.
     fn may_keep(&self, old: &OpenedDatabase, opening: &Opening<'_>) -> bool {
-        let opened = opening.folders.get(&old.entry.name);
-        old.declared_tables().is_some() == opened.is_some_and(|tables| tables.folder_use.declared().is_some())
+        use FolderUse::{Locked, Reads, Writes};
+        let before = old.parts.folder.as_ref().map(|folder| &folder.folder_use);
+        let now = opening.folders.get(&old.entry.name).map(|tables| &tables.folder_use);
+        matches!(
+            (before, now),
+            (Some(Writes(_)), Some(Writes(_))) | (Some(Locked(_)), Some(Locked(_))) | (Some(Reads), Some(Reads))
+        )
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {

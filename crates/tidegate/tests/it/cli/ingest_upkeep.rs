@@ -287,6 +287,14 @@ async fn a_log_that_cannot_be_read_costs_its_database_alone() {
     assert!(health.contains("degraded; see unreadable_tables"), "{health}");
     assert!(health.contains(&format!("plant.sensors: the database {reason}")), "{health}");
     assert_eq!(store_one(&server, "other/sensors").await.0, 200);
+    for name in ["id", "id.copy"] {
+        std::fs::remove_file(log.join(name)).unwrap();
+    }
+    server.signal("HUP");
+    wait_until(async || {
+        store_one(&server, "plant/sensors").await.1.contains("it is missing, and the log has segments")
+    })
+    .await;
     server.signal("TERM");
     assert_eq!(server.wait_for_exit().0.code(), Some(0));
     std::fs::write(log.join("id.copy"), &whole[1]).unwrap();
