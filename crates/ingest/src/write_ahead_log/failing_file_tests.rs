@@ -50,6 +50,10 @@ impl LogFile for DiskFile {
 }
 
 fn open(folder: &Path, disk: &Arc<Disk>) -> (WriteAheadLog, Vec<Bytes>) {
+    try_open(folder, disk).expect("it opens")
+}
+
+fn try_open(folder: &Path, disk: &Arc<Disk>) -> Result<(WriteAheadLog, Vec<Bytes>), WriteAheadLogError> {
     let mut records = Vec::new();
     let disk = disk.clone();
     let open_file = move |path: &Path| {
@@ -60,9 +64,8 @@ fn open(folder: &Path, disk: &Arc<Disk>) -> (WriteAheadLog, Vec<Bytes>) {
         records.push(record);
         Ok::<(), Infallible>(())
     };
-    let log = WriteAheadLog::open_with(folder, WriteAheadLogOptions::default(), Box::new(open_file), replay)
-        .expect("it opens");
-    (log, records)
+    let log = WriteAheadLog::open_with(folder, WriteAheadLogOptions::default(), Box::new(open_file), replay)?;
+    Ok((log, records))
 }
 
 #[tokio::test]
@@ -108,4 +111,19 @@ async fn after_a_failed_sync_the_log_refuses_everything_until_it_is_opened_again
     assert!(records.iter().all(|record| record == "a"));
     assert_eq!(log.append(vec![Bytes::from_static(b"c")]).await.expect("it works again"), records.len() as u64 + 1);
     log.close().await;
+}
+
+/// A process that is killed before its sync leaves them to the system.
+#[tokio::test]
+async fn records_are_on_disk_before_a_log_is_open_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = Arc::new(Disk { space: 1000.into(), sync_fails: false.into() });
+    let (log, _) = open(folder.path(), &disk);
+    assert_eq!(log.append(vec![Bytes::from_static(b"a")]).await.expect("there is space"), 1);
+    log.close().await;
+    disk.sync_fails.store(true, Ordering::SeqCst);
+    let failed = try_open(folder.path(), &disk);
+    assert!(matches!(failed, Err(WriteAheadLogError::Io { .. })), "{:?}", failed.err());
+    disk.sync_fails.store(false, Ordering::SeqCst);
+    assert_eq!(open(folder.path(), &disk).1, ["a"]);
 }

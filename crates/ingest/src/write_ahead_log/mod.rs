@@ -318,7 +318,12 @@ impl WriteAheadLogWriter {
         lock: File,
     ) -> Result<Self, WriteAheadLogError> {
         let path = segment_path(&folder, recovered.last.first_sequence);
-        let file = open_file(&path).map_err(WriteAheadLogError::io("open", &path))?;
+        let mut file = open_file(&path).map_err(WriteAheadLogError::io("open", &path))?;
+        // The system alone may have the last records of a process that was killed. Rows are moved, and a segment begins, as
+        // if they were on disk.
+        if recovered.last.bytes > SEGMENT_HEADER_BYTES {
+            file.sync().map_err(WriteAheadLogError::io("sync", &path))?;
+        }
         let active = ActiveSegment { file, segment: recovered.last, marker: recovered.last_marker };
         let writer = Self {
             folder,
