@@ -26,7 +26,7 @@ use crate::connect::KillTarget;
 use crate::error;
 use crate::pool::{CANCEL_DELAY, END_TIMEOUT, Lease};
 use crate::server::MySqlServer;
-use crate::values::{BatchBuilder, ColumnDecoder};
+use crate::values::BatchBuilder;
 
 const BATCH_ROWS_MAX: usize = 8_192;
 /// The maximum number of rows of the first batch, so that the first rows arrive early.
