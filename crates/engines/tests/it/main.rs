@@ -12,7 +12,7 @@
 //! - `functions`: limits of functions whose result or work is much larger than their arguments.
 //! - `parquet`: files of other writers: types that the Arrow library does not have, and footers that are wrong.
 //! - `plans`: plans and estimates before execution.
-//! - `scan_filters`: filters that a scan applies while it decodes.
+//! - `scan_filters`: filters with which a scan skips row groups.
 //! - `tpch`: the plans of the statements of TPC-H.
 //! - `principals`: the queries of one principal while another one runs queries.
 //! - `policies`: row policies: what is visible, and that nothing reveals the rest.

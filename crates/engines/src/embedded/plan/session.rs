@@ -288,8 +288,6 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     // The filter of `max(a), max(b + 1)` has no bound of `b + 1`, nor one of a column that has been NULL so far: rows with
     // their largest values would be skipped. It also compares intervals and NaN in another way.
     settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-    // Each partition of a scan may keep this many bytes of the columns that its filters read.
-    settings.execution.parquet.max_predicate_cache_size = Some(PREDICATE_CACHE_BYTES);
     // Repartitioning both sides of a join costs more than it gains on few threads. The rows of the smaller side are in
     // memory in both cases.
     settings.optimizer.repartition_joins = options.threads > BROADCAST_THREADS_MAX;
@@ -297,8 +295,6 @@ fn session_config(database: &str, options: &EngineOptions) -> SessionConfig {
     settings.execution.time_zone = Some("UTC".to_owned());
     config
 }
-
-const PREDICATE_CACHE_BYTES: usize = 8 << 20;
 
 /// Maximum number of threads with which a join has the smaller of its sides in one table for all threads.
 const BROADCAST_THREADS_MAX: usize = 4;

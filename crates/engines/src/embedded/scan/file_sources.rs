@@ -10,14 +10,12 @@
 //! - If a reader panics on a damaged file, the statement fails with an error that names the file.
 //!
 //! [`IsolatedParquetSource`] reads Parquet. DataFusion does so in steps: planners read the footer and choose row
-//! groups, morsels decode them. Each step may panic on a damaged file. The filters of joins and of sorts with a limit are
-//! applied in the decoder, with those of the statement. Everything else is DataFusion's source.
+//! groups, morsels decode them. Each step may panic on a damaged file. Everything else is DataFusion's source.
 //!
 //! Types in the data files of Delta tables are checked: a cast that loses nothing reads what was written before a
 //! column became wider. DataFusion would also cast where the file has something else, and change values without an
 //! error.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::Seek;
@@ -36,10 +34,9 @@ use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScan
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::logical_expr::ExpressionPlacement;
-use datafusion::physical_expr::expressions::DynamicFilterTracking;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr};
-use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, SortOrderPushdownResult, apply_expression_roots};
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
@@ -53,7 +50,6 @@ use tidegate_query::type_name;
 use super::footer::PagesTooLarge;
 use super::json_rows::JsonRows;
 use super::leaf_values::{convert_leaves, leaf_as_text};
-use super::selective_filter::while_selective;
 use super::text_rows::{
     BATCH_BYTES_MAX, CsvRows, LogFile, LogRows, ReadContext, ReadFailure, explain_csv_error, explain_json_error,
     explain_read_error, find_cause, unreadable_error,
@@ -459,14 +455,8 @@ impl FileSource for IsolatedParquetSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let is_dynamic = |filter| DynamicFilterTracking::classify(filter).contains_dynamic_filter();
-        let mut config = Cow::Borrowed(config);
-        if filters.iter().any(is_dynamic) {
-            config.to_mut().execution.parquet.pushdown_filters = true;
-        }
-        let is_applied_above = vec![PushedDown::No; filters.len()];
-        let pushed = self.0.try_pushdown_filters(filters.iter().map(while_selective).collect(), &config)?;
-        Ok(FilterPushdownPropagation { filters: is_applied_above, updated_node: pushed.updated_node.map(isolated) })
+        let pushed = self.0.try_pushdown_filters(filters, config)?;
+        Ok(FilterPushdownPropagation { filters: pushed.filters, updated_node: pushed.updated_node.map(isolated) })
     }
 
     fn try_pushdown_sort(

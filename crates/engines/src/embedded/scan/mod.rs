@@ -6,7 +6,6 @@ mod json_rows;
 mod leaf_values;
 mod parquet_values;
 mod provider;
-mod selective_filter;
 mod text_rows;
 
 pub(crate) use provider::{FileTableProvider, files_url};
