@@ -136,7 +136,7 @@ impl TableRecorder for StoredTables {
     fn tables(&self) -> Arc<RecordedTables> {
         let mut last = self.last.lock();
         let (found, problem) = stored_snapshots(&self.folder);
-        let version = |found: &Result<Arc<DeltaSnapshot>, String>| match found {
+        let version = |found: &StoredTable| match found {
             Ok(snapshot) => Ok(snapshot.version),
             Err(reason) => Err(reason.clone()),
         };
@@ -194,8 +194,11 @@ impl TableRecorder for ClosedTables {
     }
 }
 
+/// A table, or why it cannot be read.
+type StoredTable = Result<Arc<DeltaSnapshot>, String>;
+
 /// The tables by name, or why they cannot be read, which their writer reports, too. Also why not all are listed.
-fn stored_snapshots(folder: &Path) -> (BTreeMap<String, Result<Arc<DeltaSnapshot>, String>>, Option<String>) {
+fn stored_snapshots(folder: &Path) -> (BTreeMap<String, StoredTable>, Option<String>) {
     // Callers read it, and need not know where the folder is.
     let for_callers = |error: &dyn std::error::Error| error.to_string().replace(&format!("{}/", folder.display()), "");
     let (opened, problem) = match open_tables(folder) {
@@ -206,7 +209,7 @@ fn stored_snapshots(folder: &Path) -> (BTreeMap<String, Result<Arc<DeltaSnapshot
         Ok(table) => (name, Ok(table.snapshot())),
         Err(error) => (name, Err(for_callers(&error))),
     });
-    let mut tables: BTreeMap<String, Result<Arc<DeltaSnapshot>, String>> = snapshots.collect();
+    let mut tables: BTreeMap<String, StoredTable> = snapshots.collect();
     // A folder whose losses cannot be listed has no tables that can be read.
     match lost_tables(folder) {
         Ok(lost) => tables.extend(lost.into_iter().map(|(name, reason)| (name, Err(reason)))),
