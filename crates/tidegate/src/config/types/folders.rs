@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FolderConfig {
+pub(crate) struct SharedFolderConfig {
     /// Name in calls: letters, digits, dots, _ and -.
     pub(crate) name: String,
     /// Folder with the files. Links out of it lead nowhere, and hidden files do not exist.

@@ -24,7 +24,7 @@ pub(crate) use databases::{
     EvolveConfig, FileTableConfig, HandlerSchemaConfig, HandlersConfig, InferConfig, IngestTableConfig, MaskConfig,
     NamedMask, PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, StampsConfig, SystemConfig, TenancyConfig,
 };
-pub(crate) use folders::FolderConfig;
+pub(crate) use folders::SharedFolderConfig;
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use network::ClientTlsConfig;
@@ -72,7 +72,7 @@ pub(crate) struct Config {
     /// MQTT brokers, whose messages become rows. Default: none.
     pub(crate) mqtt: Vec<MqttConfig>,
     /// Folders whose files callers list and read, as they are. They add two tools. Default: none.
-    pub(crate) folders: Vec<FolderConfig>,
+    pub(crate) folders: Vec<SharedFolderConfig>,
     /// Declared resources. Default: none.
     pub(crate) resources: Vec<ResourceConfig>,
     /// Declared prompts. Default: none.
