@@ -243,7 +243,7 @@ impl Snapshot {
         Ok(readable)
     }
 
-    /// The name of the entry that serves `uri`, whoever may read it.
+    /// The name of the entry that serves `uri`, to callers with the right to it or not.
     pub(crate) fn resource_name(&self, uri: &str) -> Option<&str> {
         let exact = self.resources.get(uri).map(|resource| &resource.name);
         let of_template = || self.templates.iter().find(|entry| entry.template.matches(uri).is_some());

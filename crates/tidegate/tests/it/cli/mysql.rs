@@ -88,7 +88,7 @@ fn tools_read_a_configured_database() {
         ("SELECT LOAD_FILE('/etc/passwd')", "load_file is refused"),
         ("SELECT /*!50000 SLEEP(1) */ 1", "comment"),
         ("DELETE FROM stock", "only reading"),
-        ("SELECT nam FROM stock", "name"),
+        ("SELECT nam FROM stock", "unknown column"),
     ] {
         let refused = call(&configured, &["sql", &format!("sql={sql}")]);
         assert!(refused.starts_with("error: ") && refused.to_lowercase().contains(reason), "{sql}: {refused}");

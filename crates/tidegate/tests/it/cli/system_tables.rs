@@ -85,8 +85,8 @@ async fn sensitive_columns_are_masked_unless_granted() {
         async move { node.call(&token, "get_schema", json!({"database": "system", "table": "processes"})).await }
     };
     let line = |schema: String| schema.lines().find(|line| line.starts_with("command_line")).unwrap().to_owned();
-    assert_snapshot!(line(schema(node.clerk.clone()).await), @"command_line,text,true,The program with its arguments. Null for kernel threads. Masked for you.");
-    assert_snapshot!(line(schema(node.admin.clone()).await), @"command_line,text,true,The program with its arguments. Null for kernel threads.");
+    assert_snapshot!(line(schema(node.clerk.clone()).await), @"command_line,text,true,Program with its arguments. Null for kernel threads. Masked for you.");
+    assert_snapshot!(line(schema(node.admin.clone()).await), @"command_line,text,true,Program with its arguments. Null for kernel threads.");
 }
 
 #[tokio::test]
