@@ -178,10 +178,10 @@ impl<R: Read> RecordBuffer<R> {
             self.bytes.copy_within(self.start..self.filled, 0);
             self.filled -= self.start;
             self.start = 0;
-        }
-        if self.filled < RECORD_BUFFER_BYTES / 2 {
+            // The record before ended, so what is read from here on belongs to this one.
             self.budget.reset();
-        } else if self.filled == self.bytes.len() {
+        }
+        if self.filled == self.bytes.len() {
             self.bytes.resize(self.filled * 2, 0);
         }
         loop {
