@@ -126,6 +126,7 @@ pub(crate) fn error_kind(error: &ServerError) -> ErrorKind {
         | 1300
         | 1411
         | 1525
+        | 3047
         | 3577..=3600
         | 3685..=3698
         | 4003..=4026

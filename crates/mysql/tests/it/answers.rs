@@ -74,8 +74,11 @@ async fn errors_name_what_exists() {
     assert!(text.starts_with("not_found: ") && text.contains("customers"), "{text}");
     let text = test.run_to_text("SELECT nmae FROM customers").await;
     assert!(text.starts_with("invalid_arguments: ") && text.contains("name"), "{text}");
+    let text = test.run_to_text("SELECT string_agg(name, ',') FROM customers").await;
+    assert!(text.contains("GROUP_CONCAT"), "{text}");
+    // MariaDB has this function, with other formats.
     let text = test.run_to_text("SELECT to_char(1, 'x')").await;
-    assert!(text.contains("DATE_FORMAT"), "{text}");
+    assert!(text.starts_with("invalid_arguments: "), "{text}");
     let text = test.run_to_text("SELECT * FROM customers WHERE").await;
     assert!(text.contains("syntax error"), "{text}");
 }

@@ -1,6 +1,7 @@
 //! Folders after a crash, and damaged files in them.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -24,7 +25,8 @@ fn copy_folder(from: &Path, to: &Path) {
 
 /// The folder as a crash leaves it: what only the log has stays there.
 pub(super) fn crashed(folder: &Path) -> TempDir {
-    let copy = TempDir::new().unwrap();
+    // Other users cannot open it, as the folder of a server.
+    let copy = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap();
     copy_folder(folder, copy.path());
     copy
 }

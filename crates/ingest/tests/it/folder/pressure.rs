@@ -58,7 +58,8 @@ async fn when_rows_cannot_be_moved_writes_are_refused_and_later_nothing_is_missi
     assert_eq!(values(&folder, "readings"), range(0, stored * 400));
     let folder = reopen(path.path(), folder, little_memory()).await;
     assert!(folder.flush("readings").await.is_err());
-    assert!(folder.close().await.is_err());
+    // The table is closed, and the log keeps its rows.
+    folder.close().await.unwrap();
     fs::remove_file(path.path().join("readings")).unwrap();
     let folder = open_with(path.path(), little_memory()).await;
     assert_eq!(values(&folder, "readings"), range(0, stored * 400));
