@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use calamine::Data;
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use datafusion::arrow::array::{
     ArrayRef, AsArray as _, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions,
     StringArray, TimestampMicrosecondArray,
@@ -48,17 +48,15 @@ impl CellValue {
             },
             // A time of day or a duration.
             Data::DateTime(time) => match time.as_duration() {
-                Some(time) => {
-                    let seconds = time.num_seconds();
-                    Self::Text(format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60))
-                }
+                Some(time) => Self::Text(clock_text(time)),
                 None => Self::Number(time.as_f64()),
             },
             Data::DateTimeIso(text) => match text.parse::<NaiveDateTime>() {
                 Ok(moment) => Self::from_datetime(moment),
                 Err(_) => text.parse().map_or(Self::Text(text), Self::Date),
             },
-            Data::DurationIso(text) | Data::String(text) => Self::Text(text),
+            Data::DurationIso(text) => Self::Text(parse_duration(&text).map_or(text, clock_text)),
+            Data::String(text) => Self::Text(text),
             // Formula errors such as `#N/A` are null.
             Data::Error(_) => Self::Null,
         }
@@ -111,6 +109,44 @@ impl CellValue {
     fn is_year(&self) -> bool {
         matches!(self, Self::Integer(year) if (1800..2200).contains(year))
     }
+}
+
+/// A time of day or a duration as `HH:MM:SS`, with the fraction of its last second if there is one.
+fn clock_text(time: TimeDelta) -> String {
+    let (sign, time) = if time < TimeDelta::zero() { ("-", time.abs()) } else { ("", time) };
+    let seconds = time.num_seconds();
+    let clock = format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match time.subsec_nanos() {
+        0 => clock,
+        nanoseconds => format!("{clock}.{nanoseconds:09}").trim_end_matches('0').to_owned(),
+    }
+}
+
+/// Parses a duration of an `.ods` file, such as `PT10H30M15.5S` (XML Schema Part 2, 3.2.6), without years and months.
+fn parse_duration(text: &str) -> Option<TimeDelta> {
+    let (is_negative, parts) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (days, clock) = parts.strip_prefix('P')?.split_once('T')?;
+    let (mut rest, mut seconds) = (clock, 0_i64);
+    if !days.is_empty() {
+        seconds = days.strip_suffix('D')?.parse::<u32>().ok().map(i64::from)?.checked_mul(86_400)?;
+    }
+    for (unit, of_unit) in [('H', 3_600), ('M', 60)] {
+        if let Some((number, after)) = rest.split_once(unit) {
+            seconds = seconds.checked_add(i64::from(number.parse::<u32>().ok()?) * of_unit)?;
+            rest = after;
+        }
+    }
+    let mut nanoseconds = 0;
+    if !rest.is_empty() {
+        let (whole, fraction) = rest.strip_suffix('S')?.split_once('.').unwrap_or((rest.strip_suffix('S')?, ""));
+        if fraction.len() > 9 || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+            return None;
+        }
+        nanoseconds = format!("{fraction:0<9}").parse().ok()?;
+        seconds = seconds.checked_add(i64::from(whole.parse::<u32>().ok()?))?;
+    }
+    let time = TimeDelta::new(seconds, nanoseconds)?;
+    Some(if is_negative { -time } else { time })
 }
 
 /// A column, and whether texts such as `N/A` mean null in it.
@@ -320,6 +356,7 @@ fn displayed_number(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use calamine::{ExcelDateTime, ExcelDateTimeType};
     use datafusion::arrow::compute::cast;
 
     use super::*;
@@ -344,6 +381,29 @@ mod tests {
             table(rows[1..].to_vec()),
             "column_1 Int64, column_2 Float64, column_3 Int64, column_4 Utf8: 2 rows"
         );
+    }
+
+    #[test]
+    fn times_of_day_and_durations_keep_their_sign_and_fraction() {
+        let days = |days: f64| Data::DateTime(ExcelDateTime::new(days, ExcelDateTimeType::TimeDelta, false));
+        let iso = |text: &str| Data::DurationIso(text.to_owned());
+        let text = |cell: Data| CellValue::from_cell(cell).text().unwrap();
+        assert_eq!(text(days(0.437_679_398_148_148_15)), "10:30:15.5");
+        assert_eq!(text(days(1.5)), "36:00:00");
+        assert_eq!(text(days(-0.25)), "-06:00:00");
+        for (written, read) in [
+            ("PT10H30M15S", "10:30:15"),
+            ("PT10H30M15.500000000S", "10:30:15.5"),
+            ("-PT0H0M0.25S", "-00:00:00.25"),
+            ("P1DT2H", "26:00:00"),
+            ("PT5M", "00:05:00"),
+            // No form of a duration that has hours: the text stays as it is.
+            ("P1M", "P1M"),
+            ("PT1.5H", "PT1.5H"),
+            ("PT-1S", "PT-1S"),
+        ] {
+            assert_eq!(text(iso(written)), read);
+        }
     }
 
     #[test]
