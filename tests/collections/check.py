@@ -7,6 +7,7 @@ reasons; an entry that no longer applies fails.
 """
 
 import os
+import re
 import sys
 import tempfile
 import tomllib
@@ -23,6 +24,9 @@ GOOD_TABLE, GOOD_FILE = "good", "id,name\n1,a\n2,b\n3,c\n"
 # A node inspects all files of its folder before the first answer.
 ITEMS_OF_NODE_MAX = 100
 FAILURES = ("different", "crashed", "hung", "nameless")
+# The outcome of a workbook is the first one of its sheets in this order.
+OUTCOMES_OF_SHEETS = ("crashed", "hung", "different", "nameless", "equal", "alone", "refused")
+SHEET = re.compile(r'^sheet "(.*)" of a workbook')
 
 
 @dataclass
@@ -79,15 +83,23 @@ class Run:
         return []
 
     def outcome_of(self, node: Node, item: Item, folder: Path) -> tuple[str, str]:
+        if item.kind != "workbook":
+            return self.outcome_of_table(node, item, item.table, None, folder)
+        # The comment of a table names its sheet.
+        sheets = {name: SHEET.search(comment) for name, comment in node.tables().items() if name == item.table or name.startswith(f"{item.table}_")}
+        outcomes = [self.outcome_of_table(node, item, name, found and found[1], folder) for name, found in sheets.items()]
+        return min(outcomes, key=lambda outcome: OUTCOMES_OF_SHEETS.index(outcome[0]), default=("nameless", "it has no table"))
+
+    def outcome_of_table(self, node: Node, item: Item, table: str, sheet: str | None, folder: Path) -> tuple[str, str]:
         try:
-            rows = node.rows(item.table)
+            rows = node.rows(table)
         except Refused as refused:
-            message = str(refused) if refused.__cause__ is None else node.reason(item.table)
-            outcome = "crashed" if refused.is_internal else "refused" if item.table in message else "nameless"
-            return outcome, message.replace(item.table, item.path)
+            message = str(refused) if refused.__cause__ is None else node.reason(table)
+            outcome = "crashed" if refused.is_internal else "refused" if table in message else "nameless"
+            return outcome, message.replace(table, item.path)
         answer = folder / "answer.arrow"
         answer.write_bytes(rows)
-        return self.comparer.compare(item.source, item.kind, answer)
+        return self.comparer.compare(item.source, item.kind, answer, sheet)
 
 
 def known_differences(collection: str) -> dict[str, str]:

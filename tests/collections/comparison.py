@@ -1,6 +1,6 @@
 """Compares answers of the node with the readings of other implementations, in a process of its own: their readers may crash on a file, too.
 
-Each line of standard input is a JSON object with `path`, `kind` and `answer`, the path of an Arrow stream. Each line of output is
+Each line of standard input is a JSON object with `path`, `kind`, `answer`, the path of an Arrow stream, and `sheet` of a workbook. Each line of output is
 `[outcome, detail]`: `equal`, `different`, or `alone` if no other implementation here reads a binary file.
 """
 
@@ -15,11 +15,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 from readers import READINGS, Reading, from_table
+from workbooks import workbook_readings
 
 SECONDS_MAX = 120
 MEMORY_BYTES_MAX = 12 << 30
 DETAIL_CHARACTERS_MAX = 300
-BINARY_KINDS = ("parquet", "arrow", "delta")
+BINARY_KINDS = ("parquet", "arrow", "delta", "workbook")
 # Of an error of another reader, in the detail of `alone`.
 REASON_CHARACTERS_MAX = 100
 
@@ -30,14 +31,14 @@ class Comparer:
     def __init__(self):
         self.process = None
 
-    def compare(self, path: Path, kind: str, answer: Path) -> tuple[str, str]:
+    def compare(self, path: Path, kind: str, answer: Path, sheet: str | None) -> tuple[str, str]:
         if self.process is None or self.process.poll() is not None:
             command = [sys.executable, __file__]
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         timer = threading.Timer(SECONDS_MAX, self.process.kill)
         timer.start()
         try:
-            self.process.stdin.write(json.dumps({"path": str(path), "kind": kind, "answer": str(answer)}) + "\n")
+            self.process.stdin.write(json.dumps({"path": str(path), "kind": kind, "answer": str(answer), "sheet": sheet}) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
@@ -56,7 +57,7 @@ class Comparer:
             self.process.wait()
 
 
-def compared(path: Path, kind: str, answer: Path) -> tuple[str, str]:
+def compared(path: Path, kind: str, answer: Path, sheet: str | None) -> tuple[str, str]:
     with pa.OSFile(str(answer)) as file:
         table = pa.ipc.open_stream(file).read_all()
     try:
@@ -66,7 +67,7 @@ def compared(path: Path, kind: str, answer: Path) -> tuple[str, str]:
     if kind == "log":
         ours = entry_lines(ours)
     differences, refusals = [], []
-    for read in READINGS[kind](path):
+    for read in workbook_readings(path, sheet) if kind == "workbook" else READINGS[kind](path):
         try:
             theirs = read()
         except Exception as error:
@@ -122,9 +123,11 @@ def first_difference(names: list[str], columns: list[list], others: list[list], 
 
 def main():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    # Readers print, too.
+    answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps(compared(Path(request["path"]), request["kind"], Path(request["answer"]))), flush=True)
+        print(json.dumps(compared(Path(request["path"]), request["kind"], Path(request["answer"]), request["sheet"])), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ KINDS = {
     "arrow_file": "arrow",
     "stream": "arrow",
     "log": "log",
+    "xlsx": "workbook",
+    "xlsm": "workbook",
+    "ods": "workbook",
 }
 # The ending that the node knows, where the collection has another.
 ENDINGS = {"arrow_file": "arrow", "stream": "arrow"}

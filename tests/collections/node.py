@@ -162,5 +162,7 @@ class Node:
             return text.splitlines()[-1].decode(errors="replace")[:REASON_BYTES_MAX]
         return "the answer broke off"
 
-    def tables(self) -> bytes:
-        return self.answer("GET", f"/rest/databases/{DATABASE}/tables", b"", "application/json")
+    def tables(self) -> dict[str, str]:
+        """The comments of all tables, by name."""
+        answer = json.loads(self.answer("GET", f"/rest/databases/{DATABASE}/tables", b"", "application/json"))
+        return {table["name"]: table["comment"] or "" for table in answer["Query"]}
