@@ -1,5 +1,6 @@
 //! Logs and metrics as computation: adapters pass rows or samples, and render the answers. The crate runs no SQL and
-//! starts no tasks.
+//! starts no tasks. [`formats`] has what telemetry senders send.
 
+pub mod formats;
 pub mod logs;
 pub mod metrics;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tidegate_core::{AllowedNames, DatabaseTenants, Principal, nearest_names};
 use tidegate_query::{Database, NodeMemory, WriteTarget};
+use tidegate_telemetry::formats::TelemetryTable;
 use tidegate_telemetry::metrics::{JsonLabels, MetricKind};
-use tidegate_telemetry_formats::TelemetryTable;
 use tidegate_tools::{
     DeclaredKind, LogSource, MetricSource, MetricSourceKind, MetricTable, TablePresence, TelemetryReceivers,
     TraceSource, register_telemetry_receivers, register_traces,

@@ -10,7 +10,7 @@ use tidegate_core::{Access, AllowedNames, Error, ErrorKind, Principal, Principal
 use tidegate_query::{ComparisonOperator, Operand, QueryCondition, QuerySpec, Selection};
 use tidegate_runtime::{Answer, Job, RunningCall, SnapshotBuilder, Tool};
 use tidegate_sql::Parameter;
-use tidegate_telemetry_formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
+use tidegate_telemetry::formats::{TelemetryLimits, TelemetryTable, TraceTree, TraceTreeError, trace_spans};
 
 use crate::arguments::parse_arguments;
 use crate::source_columns::TablePresence;

@@ -28,7 +28,7 @@ use tidegate_runtime::{
     AdapterDetail, Answer, AnswerMeta, BodyMetadata, ReceiverOutcome, RequestBodyTypes, RunningCall, SnapshotBuilder,
     Tool, WrittenRecords,
 };
-use tidegate_telemetry_formats::{
+use tidegate_telemetry::formats::{
     FormatError, OtlpEncoding, OtlpSignal, RemoteWriteVersion, TableBatches, TelemetryLimits, TelemetryTable,
     decode_logs, decode_metrics, decode_remote_write, decode_traces, success_body,
 };

@@ -13,7 +13,7 @@ use tidegate_ingest_formats::{
 };
 use tidegate_query::{IngestTable, NodeReservation, batch_bytes};
 use tidegate_runtime::{Answer, Job, ReceiverOutcome, RequestBodyTypes, RunningCall, Tool};
-use tidegate_telemetry_formats::{BulkItem, BulkRequest, cluster_health, cluster_info, cluster_license};
+use tidegate_telemetry::formats::{BulkItem, BulkRequest, cluster_health, cluster_info, cluster_license};
 
 use super::received_body::{CODINGS, TableRows, decompress, read_body, store_batches, take_body};
 use super::{ReceiverContext, format_error};

@@ -13,7 +13,7 @@ use tidegate_core::{Error, ErrorKind, MemoryReservation};
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_query::{IngestTable, NodeReservation, TableWrite, WriteMode, WriteReceipt, WriteRequest, WriteStart};
 use tidegate_runtime::{Job, RequestBodyReader};
-use tidegate_telemetry_formats::{FormatError, TableBatch, TelemetryLimits};
+use tidegate_telemetry::formats::{FormatError, TableBatch, TelemetryLimits};
 
 use super::{RETRY_AFTER, ReceiverContext, format_error};
 use crate::ingest_tools::{Stamps, commit, record_write};

@@ -207,7 +207,7 @@ async fn rows_that_receivers_leave_out_are_counted_as_rejected() {
     assert_eq!(post(&server, "/_bulk", documents).await.status(), 200);
     assert_eq!((counted_rows(&server, "stored").await, counted_rows(&server, "rejected").await), (1, 2));
     // Its native histogram has no table.
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry-formats/tests/it/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry/tests/it/formats/fixtures");
     let request = Client::new().post(server.url.replace("/mcp", "/api/v1/write")).header("content-encoding", "snappy");
     let request = request.header("content-type", "application/x-protobuf;proto=io.prometheus.write.v2.Request");
     let sent = request.body(std::fs::read(fixtures.join("remote_write_2.snappy")).unwrap()).send().await.unwrap();

@@ -280,7 +280,7 @@ async fn refusals_have_the_form_of_the_protocol() {
 #[tokio::test]
 async fn samples_of_remote_write_are_stored_once() {
     let node = Node::start(CONFIGURATION);
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry-formats/tests/it/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry/tests/it/formats/fixtures");
     let bodies = [
         (PROTOBUF, "remote_write_1.snappy"),
         ("application/x-protobuf;proto=io.prometheus.write.v2.Request", "remote_write_2.snappy"),

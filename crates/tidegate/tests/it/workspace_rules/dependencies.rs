@@ -33,7 +33,6 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &["tidegate-core"]),
     ("tidegate-telemetry", &["tidegate-core", "tidegate-log-formats"]),
-    ("tidegate-telemetry-formats", &["tidegate-ingest-formats"]),
     (
         "tidegate-engines",
         &[
@@ -67,7 +66,6 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "tidegate-log-formats",
             "tidegate-system",
             "tidegate-telemetry",
-            "tidegate-telemetry-formats",
         ],
     ),
     (
@@ -87,6 +85,7 @@ const ALLOWED_DEV_DEPENDENCIES: &[(&str, &str)] = &[
     ("tidegate-tools", "tidegate-postgres"),
     ("tidegate-tools", "tidegate-sqlite"),
     ("tidegate-mqtt", "tidegate-ingest"),
+    ("tidegate-telemetry", "tidegate-ingest-formats"),
     ("tidegate-network", "tidegate-auth"),
     ("tidegate-network", "tidegate-tools"),
 ];
@@ -118,7 +117,7 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
     (&["sqlparser"], &["tidegate-sql", "tidegate-query", "tidegate-engines", "tidegate-bench"]),
     // Before the other crates of Arrow, because the first match counts.
     (&["arrow-flight", "tonic", "tonic-*"], &["tidegate-network"]),
-    (&["prost", "prost-*"], &["tidegate-network", "tidegate-telemetry-formats"]),
+    (&["prost", "prost-*"], &["tidegate-network", "tidegate-telemetry"]),
     (
         &["arrow", "arrow-*"],
         &[
@@ -135,7 +134,6 @@ const LIBRARY_RESTRICTIONS: &[(&[&str], &[&str])] = &[
             "tidegate-postgres",
             "tidegate-sqlite",
             "tidegate-telemetry",
-            "tidegate-telemetry-formats",
             "tidegate",
             "tidegate-tools",
             "tidegate-client",

@@ -78,7 +78,7 @@ pub(super) fn telemetry() -> [(&'static str, (&'static str, Vec<u8>)); 5] {
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]});
     let metric = json!({"name": "level", "gauge": {"dataPoints": [{"timeUnixNano": "5", "asInt": "7"}]}});
     let metrics = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]});
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry-formats/tests/it/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry/tests/it/formats/fixtures");
     let samples = std::fs::read(fixtures.join("remote_write_2.snappy")).unwrap();
     let media_type = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
     let bulk = b"{\"index\":{\"_index\":\"events\"}}\n{\"a\":1}\n".to_vec();

@@ -42,7 +42,7 @@ fn requests(number: u32, other: &str) -> [Request; 5] {
     let record = json!({"body": {"stringValue": number.to_string()}, "attributes": [attribute]});
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
     let document = format!("{{\"index\":{{\"_index\":\"events\"}}}}\n{{\"tenant\":\"{other}\",\"n\":{number}}}\n");
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry-formats/tests/it/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../telemetry/tests/it/formats/fixtures");
     let samples = std::fs::read(fixtures.join("remote_write_1.snappy")).unwrap();
     [
         ("/data/plant/sensors", JSON.to_vec(), row.into_bytes()),
