@@ -1,4 +1,5 @@
-//! Log files: from the bytes of a file to entries with typed values. No Arrow, no files, no threads.
+//! Log files: from the bytes of a file to entries with typed values. No Arrow, no threads, and no files except in
+//! [`journal`], which reads the files of systemd journals.
 //!
 //! An [`EntrySchema`] has the columns of a file: those of its [`LogFormat`], those that are inferred from a sample, and
 //! those that every file has. A [`LogFileReader`] receives the decompressed bytes in pieces and passes on each
@@ -96,6 +97,7 @@ mod column;
 mod detect;
 mod entry;
 mod format;
+pub mod journal;
 mod parse;
 mod pattern;
 mod reader;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_journal_files::{
+use tidegate_log_formats::journal::{
     CheckedFiles, EntryHead, FieldMatch, FieldSelection, FieldValue, Id128, Journal, JournalError, JournalQuery,
     ReadEntry, is_journal_path, list_files, position,
 };

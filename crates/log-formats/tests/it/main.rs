@@ -3,6 +3,7 @@
 //! - `fixture`: reads files and shows their entries.
 //! - `access`, `error_logs`, `haproxy`, `kubernetes`, `syslog`, `structured`, `postgres`, `pattern`: known lines of each
 //!   format.
+//! - `journal`: journal files against the answers of `journalctl`.
 //! - `revealed_columns`: from which columns the values of others can be read.
 //! - `reader`: pieces, entries of several lines, bounds, growing files, and bytes that are no text.
 //! - `detection`: logs are recognised, and other files are not.
@@ -23,6 +24,7 @@ mod detection;
 mod error_logs;
 mod fixture;
 mod haproxy;
+mod journal;
 mod kubernetes;
 mod pattern;
 mod postgres;

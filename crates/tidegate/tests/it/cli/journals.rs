@@ -1,4 +1,4 @@
-//! Journals of systemd as databases and log sources, against the answers of `journalctl` in `journal-files`.
+//! Journals of systemd as databases and log sources, against the answers of `journalctl` in `log-formats`.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use super::token_server::TokenServer;
 const CONFIGURATION: &str = "databases: [{name: machine, journal: journal}]\n";
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal-files/tests/it/data").join(format!("{name}.gz"));
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../log-formats/tests/it/journal/data").join(format!("{name}.gz"));
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()), &mut bytes)
         .unwrap();

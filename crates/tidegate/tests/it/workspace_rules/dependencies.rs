@@ -28,7 +28,6 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-delta", &["tidegate-core", "tidegate-query"]),
     ("tidegate-ingest", &["tidegate-core", "tidegate-delta", "tidegate-query"]),
     ("tidegate-mqtt", &["tidegate-core", "tidegate-query", "tidegate-ingest-formats"]),
-    ("tidegate-journal-files", &[]),
     ("tidegate-log-formats", &["tidegate-core"]),
     ("tidegate-pgsql", &[]),
     ("tidegate-system", &["tidegate-core"]),
@@ -39,7 +38,6 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "tidegate-core",
             "tidegate-delta",
             "tidegate-ingest-formats",
-            "tidegate-journal-files",
             "tidegate-log-formats",
             "tidegate-runtime",
             "tidegate-pgsql",
@@ -173,7 +171,6 @@ const WITHOUT_DATA: &[&str] = &[
     "tidegate-auth",
     "tidegate-mcp",
     "tidegate-transport",
-    "tidegate-journal-files",
     "tidegate-log-formats",
     "tidegate-system",
 ];

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tidegate_journal_files::{CheckedFiles, Journal, JournalQuery, ReadEntry};
+use tidegate_log_formats::journal::{CheckedFiles, Journal, JournalQuery, ReadEntry};
 
 use super::{open, parse_lines, read};
 

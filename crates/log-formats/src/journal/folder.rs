@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::file::{JournalError, JournalFile};
-use crate::order::CheckedFiles;
+use crate::journal::file::{JournalError, JournalFile};
+use crate::journal::order::CheckedFiles;
 
 /// The maximum number of files of a journal. journald itself keeps 100 by default.
 const FILES_MAX: usize = 4_096;

@@ -1,7 +1,7 @@
 //! Wrong bytes anywhere are defects of their file: never a panic, an endless loop or a lost entry of another file.
 
 use proptest::prelude::*;
-use tidegate_journal_files::{FieldMatch, JournalQuery};
+use tidegate_log_formats::journal::{FieldMatch, JournalQuery};
 
 use super::{open, read, unpack, unpack_journal};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tidegate_journal_files::{EntryHead, FieldValue, Id128};
+use tidegate_log_formats::journal::{EntryHead, FieldValue, Id128};
 
 /// Appends an entry with all its values to `json`. A value is a text, or a list of bytes if it is not printable; a field
 /// with several values is a list of them.

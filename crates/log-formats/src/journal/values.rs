@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use crate::file::{JournalError, ObjectReader};
+use crate::journal::file::{JournalError, ObjectReader};
 
 /// The bytes of cached values of one file, of which there are two generations.
 const CACHED_BYTES_MAX: usize = 2 << 20;

@@ -5,8 +5,6 @@
 //!
 //! Entries are compared as JSON (`json`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
-
 mod corruption;
 mod fixtures;
 mod json;
@@ -18,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use tidegate_journal_files::{CheckedFiles, Journal, JournalQuery, ReadEntry};
+use tidegate_log_formats::journal::{CheckedFiles, Journal, JournalQuery, ReadEntry};
 
 use json::write_json;
 
@@ -27,7 +25,7 @@ pub(crate) fn unpack(name: &str) -> Arc<Vec<u8>> {
     static UNPACKED: Mutex<BTreeMap<String, Arc<Vec<u8>>>> = Mutex::new(BTreeMap::new());
     let mut unpacked = UNPACKED.lock().unwrap();
     let bytes = unpacked.entry(name.to_owned()).or_insert_with(|| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data").join(format!("{name}.gz"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/journal/data").join(format!("{name}.gz"));
         let mut bytes = Vec::new();
         flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
         bytes.into()

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::file::{DataObject, EntryHead, JournalError, JournalFile, ObjectReader};
-use crate::header::Id128;
+use crate::journal::file::{DataObject, EntryHead, JournalError, JournalFile, ObjectReader};
+use crate::journal::header::Id128;
 
 /// The bits of a position that distinguish entries of the same number.
 const TIE_BITS: u32 = 24;

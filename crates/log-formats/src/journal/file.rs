@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::header::{FileHeader, HEADER_BYTES, Id128, hash_value, read_id, read_u32, read_u64};
+use crate::journal::header::{FileHeader, HEADER_BYTES, Id128, hash_value, read_id, read_u32, read_u64};
 
 /// The largest value that is read. Larger ones are missing from their entry, as in the answer of a limit.
 const VALUE_BYTES_MAX: usize = 16 << 20;

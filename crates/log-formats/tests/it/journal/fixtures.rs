@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tidegate_journal_files::{FieldMatch, FieldSelection, Journal, JournalQuery, ReadEntry, is_journal_path, position};
+use tidegate_log_formats::journal::{
+    FieldMatch, FieldSelection, Journal, JournalQuery, ReadEntry, is_journal_path, position,
+};
 
 use super::{open, parse_lines, read, unpack, unpack_journal};
 

@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::file::{EntryHead, JournalError, JournalFile, ObjectReader};
-use crate::folder::Journal;
-use crate::header::Id128;
-use crate::order::{CheckedFiles, EntryList, OrderedEntry};
-use crate::values::{FieldSelection, FieldValue, ValueReader};
+use crate::journal::file::{EntryHead, JournalError, JournalFile, ObjectReader};
+use crate::journal::folder::Journal;
+use crate::journal::header::Id128;
+use crate::journal::order::{CheckedFiles, EntryList, OrderedEntry};
+use crate::journal::values::{FieldSelection, FieldValue, ValueReader};
 
 /// The defects of one file after which the rest of it is not read.
 const DEFECTS_MAX: usize = 100;
