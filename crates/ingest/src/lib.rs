@@ -1,10 +1,12 @@
-//! Tables that take rows: a write-ahead log, and Delta tables that it is emptied into.
+//! Tables that take rows: a write-ahead log, and Delta tables that it is emptied into; and messages of MQTT brokers as rows.
 //!
 //! - [`IngestFolder`]: a folder of tables, which implements [`WriteTarget`](tidegate_query::WriteTarget).
 //! - [`WriteAheadLog`]: the log.
 //! - [`delta`]: the Delta tables that it is emptied into.
+//! - [`mqtt`]: subscribes to topics of a broker, for any table that takes rows.
 
 mod folder;
+pub mod mqtt;
 mod write_ahead_log;
 
 pub use folder::{

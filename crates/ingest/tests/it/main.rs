@@ -1,6 +1,7 @@
 //! Tables that take rows, through the public API of the crate.
 //!
 //! - `folder`: tables that take rows: writes, keys, columns, maintenance, full disks, crashes.
+//! - `mqtt`: messages of a real broker as rows of a folder.
 //! - `write_ahead_log`: what a log returns after it was closed, cut, damaged or released.
 
 #![allow(
@@ -12,4 +13,5 @@
 )]
 
 mod folder;
+mod mqtt;
 mod write_ahead_log;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::IngestTotals;
 use tidegate_ingest::IngestFolder;
-use tidegate_mqtt::MqttNumbers;
+use tidegate_ingest::mqtt::MqttNumbers;
 use tidegate_query::{CountedTarget, IngestMaintenance, WriteTarget as _};
 use tidegate_transport::{FolderNumbers, IngestNumbers, IngestReader, IngestReading, ReceiverNumbers};
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tidegate_ingest::mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_mqtt::{BrokerCredentials, Delivery, MqttCounters, MqttOptions, MqttReceiver, TopicColumn};
 use tidegate_query::{NodeMemory, WriteTarget};
 use tokio::sync::Mutex;
 

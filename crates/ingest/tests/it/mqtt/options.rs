@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
+use tidegate_ingest::mqtt::{BrokerAddress, BrokerCredentials, Delivery};
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_mqtt::{BrokerAddress, BrokerCredentials, Delivery};
 use tidegate_query::{ColumnStamp, IngestTable};
 
-use crate::fixture::options;
+use super::fixture::options;
 
 #[test]
 fn addresses_have_a_scheme_a_host_and_a_port() {

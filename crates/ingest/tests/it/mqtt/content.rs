@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tidegate_ingest::SchemaEvolution;
+use tidegate_ingest::mqtt::{MqttReceiver, TopicColumn};
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_mqtt::{MqttReceiver, TopicColumn};
 
-use crate::broker::Broker;
-use crate::fixture::{
+use super::broker::Broker;
+use super::fixture::{
     connected, numbered, open_folder, options, publish, rows, texts, until, until_distinct, within_time,
 };
 

@@ -13,9 +13,9 @@ use tidegate_ingest_formats::{
 };
 use tidegate_query::{IngestTable, NodeMemory, NodeReservation, batch_bytes};
 
-use crate::options::MqttOptions;
-use crate::packet::{Message, PACKET_BYTES_MAX};
-use crate::topic;
+use crate::mqtt::options::MqttOptions;
+use crate::mqtt::packet::{Message, PACKET_BYTES_MAX};
+use crate::mqtt::topic;
 
 /// The rows of messages that are written together.
 const GROUP_BYTES_MAX: usize = 64 << 20;

@@ -13,10 +13,10 @@ use tidegate_query::{
     NodeMemory, REJECTS_SUFFIX, TableWrite, WriteMode, WriteRequest, WriteStart, WriteTarget, rejected_rows_schema,
 };
 
-use crate::decode::{DecodedMessages, RejectedMessage, decode};
-use crate::options::MqttOptions;
-use crate::packet::Message;
-use crate::receiver::MqttCounters;
+use crate::mqtt::decode::{DecodedMessages, RejectedMessage, decode};
+use crate::mqtt::options::MqttOptions;
+use crate::mqtt::packet::Message;
+use crate::mqtt::receiver::MqttCounters;
 
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_LONGEST: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use std::io;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::options::MqttOptions;
+use crate::mqtt::options::MqttOptions;
 
 const PROTOCOL_NAME: &str = "MQTT";
 const PROTOCOL_LEVEL: u8 = 4;

@@ -6,14 +6,6 @@
 //! - `content`: what becomes of the content of messages.
 //! - `options`: addresses, and what is wrong with options.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on fails"
-)]
-
 mod broker;
 mod content;
 mod delivery;

@@ -9,10 +9,10 @@ use tidegate_query::{NodeMemory, WriteTarget};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Connection, ConnectionError};
-use crate::options::{Delivery, MqttOptions};
-use crate::session::{End, HeldMessages};
-use crate::store::Store;
+use crate::mqtt::connection::{Connection, ConnectionError};
+use crate::mqtt::options::{Delivery, MqttOptions};
+use crate::mqtt::session::{End, HeldMessages};
+use crate::mqtt::store::Store;
 
 const RECONNECT_FIRST: Duration = Duration::from_secs(1);
 const RECONNECT_LONGEST: Duration = Duration::from_secs(60);

@@ -9,9 +9,9 @@ use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use rumqttc::{AsyncClient, Event, MqttOptions as PublisherOptions, Outgoing, Packet, QoS};
+use tidegate_ingest::mqtt::{BrokerAddress, Delivery, MqttNumbers, MqttOptions, MqttReceiver, TopicColumn};
 use tidegate_ingest::{IngestFolder, IngestOptions, TableDeclaration};
 use tidegate_ingest_formats::BodyFormat;
-use tidegate_mqtt::{BrokerAddress, Delivery, MqttNumbers, MqttOptions, MqttReceiver, TopicColumn};
 use tokio::task::JoinHandle;
 
 /// A test that takes longer has failed.

@@ -9,9 +9,9 @@ use bytes::BytesMut;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{CONNECT_MAX, Connection, ConnectionError, KEEP_ALIVE, check_subscribed};
-use crate::packet::{self, Message, Packet, ReadError};
-use crate::store::Store;
+use crate::mqtt::connection::{CONNECT_MAX, Connection, ConnectionError, KEEP_ALIVE, check_subscribed};
+use crate::mqtt::packet::{self, Message, Packet, ReadError};
+use crate::mqtt::store::Store;
 
 /// Messages that are not stored yet, at most.
 pub const HELD_MESSAGES_MAX: usize = 10_000;

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_ingest::IngestFolder;
-use tidegate_mqtt::{Delivery, MqttReceiver};
+use tidegate_ingest::mqtt::{Delivery, MqttReceiver};
 use tidegate_query::{IngestTable, WriteRequest, WriteStart, WriteTarget};
 
-use crate::broker::Broker;
-use crate::fixture::{connected, numbered, numbers, open_folder, options, publish, until, until_distinct, within_time};
+use super::broker::Broker;
+use super::fixture::{connected, numbered, numbers, open_folder, options, publish, until, until_distinct, within_time};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_messages_arrive_once_when_nothing_fails() {

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use tidegate_ingest_formats::BodyFormat;
 use tidegate_query::{IngestTable, REJECTS_SUFFIX};
 
-use crate::topic::{TEXT_BYTES_MAX, filter_problem};
+use crate::mqtt::topic::{TEXT_BYTES_MAX, filter_problem};
 
 /// Filters of topics of one receiver.
 const TOPICS_MAX: usize = 1_000;

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::options::MqttOptions;
-use crate::packet::{self, Packet, PacketReader, ReadError};
+use crate::mqtt::options::MqttOptions;
+use crate::mqtt::packet::{self, Packet, PacketReader, ReadError};
 
 /// How long connecting may take, and how long the broker may take to confirm the subscriptions.
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(30);
