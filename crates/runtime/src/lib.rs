@@ -1,8 +1,9 @@
-//! Runs calls: the registry and its entries, jobs, replies, limits, events and watches. No protocol, no HTTP, no SQL.
+//! Runs calls: the registry and its entries, jobs, replies, limits, events and watches; the audit log. No protocol, no HTTP, no SQL.
 //!
 //! A host adds [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s to a [`Snapshot`] and puts it into a
 //! [`Registry`]. Every adapter calls them through [`Registry::call`] or [`Registry::write_rows`], the only entry points to handlers.
 
+pub mod audit;
 mod connection_pool;
 mod entry;
 pub mod event;

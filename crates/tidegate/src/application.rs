@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_audit::AuditLog;
 use tidegate_core::{Authenticator, CallOrigin, Caller, Toolset, TransportKind};
 use tidegate_engines::Engine;
 use tidegate_results::ResultStore;
 use tidegate_runtime::Auditor;
+use tidegate_runtime::audit::AuditLog;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

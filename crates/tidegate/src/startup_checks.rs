@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use anyhow::Context as _;
-use tidegate_audit::AuditLog;
+use tidegate_runtime::audit::AuditLog;
 use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;

@@ -6,6 +6,7 @@ mod access;
 mod admission;
 mod answers;
 mod arguments;
+mod audit;
 mod auditing;
 mod back_pressure;
 mod background;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
-use tidegate_audit::{AuditKey, AuditOptions, VerifyOptions, verify};
+use tidegate_runtime::audit::{AuditKey, AuditOptions, VerifyOptions, verify};
 
 use crate::command_error::CommandError;
 use crate::config::audit_options;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tidegate_audit::{AuditKey, AuditOptions, WhenFull};
 use tidegate_core::{AnswerProtection, ArgumentRedaction, Redactor};
 use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
+use tidegate_runtime::audit::{AuditKey, AuditOptions, WhenFull};
 use tidegate_tools::{FENCE_INSTRUCTIONS, INSTRUCTIONS};
 
 use super::LoadedConfig;

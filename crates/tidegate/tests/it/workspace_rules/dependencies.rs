@@ -11,7 +11,6 @@ use super::workspace;
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
     ("tidegate-runtime", &["tidegate-core"]),
-    ("tidegate-audit", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-auth", &["tidegate-core", "tidegate-http-client", "tidegate-runtime"]),
     ("tidegate-mcp", &["tidegate-core", "tidegate-runtime"]),
     ("tidegate-sql", &["tidegate-core"]),
@@ -164,7 +163,6 @@ const LIBRARIES_ALLOWED_IN_TESTS: &[(&str, &str)] = &[
 const WITHOUT_DATA: &[&str] = &[
     "tidegate-core",
     "tidegate-runtime",
-    "tidegate-audit",
     "tidegate-auth",
     "tidegate-mcp",
     "tidegate-transport",

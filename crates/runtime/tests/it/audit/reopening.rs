@@ -6,9 +6,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tidegate_audit::{AuditKey, AuditLog, AuditOptions, LogHead, OpenError, VerifyNotice, VerifyOptions, verify};
+use tidegate_runtime::audit::{
+    AuditKey, AuditLog, AuditOptions, LogHead, OpenError, VerifyNotice, VerifyOptions, verify,
+};
 
-use crate::fixture::{LogFolder, TestNode, member_of_each_line, text};
+use super::fixture::{LogFolder, TestNode, member_of_each_line, text};
 
 fn key(letter: u8) -> Option<AuditKey> {
     AuditKey::new(&[letter; 32])

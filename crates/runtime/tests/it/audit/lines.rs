@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tidegate_audit::{AuditOptions, VerifyOptions, verify};
 use tidegate_core::{ArgumentRedaction, TransportKind};
+use tidegate_runtime::audit::{AuditOptions, VerifyOptions, verify};
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, ann, text, visible_lines};
+use super::fixture::{LogFolder, TestNode, ann, text, visible_lines};
 
 #[tokio::test]
 async fn line_records_caller_origin_target_and_outcome() {

@@ -3,11 +3,11 @@
 use std::fs;
 use std::net::IpAddr;
 
-use tidegate_audit::{LogHead, VerifyOptions, verify};
 use tidegate_core::{LimitLevel, LimitMeasure, TransportKind};
+use tidegate_runtime::audit::{LogHead, VerifyOptions, verify};
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, ann, text, until, visible_lines};
+use super::fixture::{LogFolder, TestNode, ann, text, until, visible_lines};
 
 /// Waits until the head of the log at `place` records the line `seq`, which takes about a second.
 async fn until_head_knows(place: &LogFolder, seq: u64) {

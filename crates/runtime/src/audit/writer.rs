@@ -17,9 +17,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::chain::{AuditKey, AuditOptions, ChainLink, WhenFull, chain_line};
-use crate::line::{self, Record, RecordKind, RefusedMessage};
-use crate::sink::AuditSink;
+use crate::audit::chain::{AuditKey, AuditOptions, ChainLink, WhenFull, chain_line};
+use crate::audit::line::{self, Record, RecordKind, RefusedMessage};
+use crate::audit::sink::AuditSink;
 
 const LINES_AT_ONCE: usize = 256;
 const SYNC_AFTER: Duration = Duration::from_secs(1);
@@ -225,7 +225,7 @@ impl AuditLogWriter {
     fn drop_pending(&mut self) {
         let mut dropped = 0;
         for (line, _) in self.pending.drain(..) {
-            match crate::chain::dropped_count(&line) {
+            match crate::audit::chain::dropped_count(&line) {
                 Some(lines) => {
                     self.shared.unreported_drops.fetch_add(lines, Ordering::Relaxed);
                 }
@@ -324,7 +324,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::line::RecordKind;
+    use crate::audit::line::RecordKind;
 
     fn message(address: impl Into<IpAddr>) -> RefusedMessage {
         let peer = Some(address.into());

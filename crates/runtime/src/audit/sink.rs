@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{self, AuditKey, ChainLink, compute_hash};
+use crate::audit::chain::{self, AuditKey, ChainLink, compute_hash};
 
 /// The destination of lines. Its methods may block; they are called on the writer thread.
 pub trait AuditSink: Send {

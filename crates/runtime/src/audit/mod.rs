@@ -1,6 +1,6 @@
 //! The audit log: one line for each call, chained by hash, in a rotated file, and its verification.
 //!
-//! [`AuditLog`] is the [`tidegate_runtime::Auditor`] of a node. A call reserves its line before it begins and hands the
+//! [`AuditLog`] is the [`crate::Auditor`] of a node. A call reserves its line before it begins and hands the
 //! line over when it ends; a separate thread writes. A written line is in the operating system's cache at once, so the
 //! end of the process loses none. It is on the disk within a second, which is what a power failure may lose.
 //!

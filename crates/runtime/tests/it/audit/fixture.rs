@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_audit::{AuditLog, AuditOptions};
 use tidegate_core::{
     AuditedStatement, AuthMethod, CallOrigin, CallTarget, Caller, Error, ErrorKind, Grants, MissingNode, MissingNodes,
     Principal, TransportKind,
 };
+use tidegate_runtime::audit::{AuditLog, AuditOptions};
 use tidegate_runtime::{
     Answer, Auditor, Call, Registry, ReplyPart, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::chain::{AuditKey, ChainLink, GENESIS_HASH};
-use crate::sink::{LINE_BYTES_MAX, LogHead};
-use crate::{chain, sink};
+use crate::audit::chain::{AuditKey, ChainLink, GENESIS_HASH};
+use crate::audit::sink::{LINE_BYTES_MAX, LogHead};
+use crate::audit::{chain, sink};
 
 /// What the verifier has besides the log.
 #[derive(Debug, Clone, Default)]

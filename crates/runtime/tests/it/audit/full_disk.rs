@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use serde_json::json;
-use tidegate_audit::{AuditLog, AuditOptions, AuditSink, ChainLink, VerifyOptions, WhenFull, verify};
 use tidegate_core::TransportKind;
+use tidegate_runtime::audit::{AuditLog, AuditOptions, AuditSink, ChainLink, VerifyOptions, WhenFull, verify};
 use tidegate_runtime::event::{Event, Subscriber as _};
 
-use crate::fixture::{LogFolder, TestNode, member_of_each_line, until};
+use super::fixture::{LogFolder, TestNode, member_of_each_line, until};
 
 /// A disk that can be full or stalled.
 #[derive(Clone, Default)]

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::{Job, JobId};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{ArgumentRedaction, AuditedStatement, CallOrigin, Caller, LimitLevel, Principal};
-use tidegate_runtime::{Job, JobId};
 
 const WORD_BYTES_MAX: usize = 256;
 const ROLES_MAX: usize = 32;

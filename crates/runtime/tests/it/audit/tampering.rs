@@ -4,9 +4,9 @@ use std::fs;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use tidegate_audit::{AuditKey, AuditOptions, BrokenLog, VerifiedLog, VerifyError, VerifyOptions, verify};
+use tidegate_runtime::audit::{AuditKey, AuditOptions, BrokenLog, VerifiedLog, VerifyError, VerifyOptions, verify};
 
-use crate::fixture::{LogFolder, TestNode, text};
+use super::fixture::{LogFolder, TestNode, text};
 
 /// The text of a log of eight lines and of its head, with and without a key.
 static LOGS: LazyLock<[(String, String); 2]> = LazyLock::new(|| [written(false), written(true)]);

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::event::{Event, Subscriber};
+use crate::{AuditReservation, AuditStats, Auditor, Job};
 use async_trait::async_trait;
 use tidegate_core::{ArgumentRedaction, CallOrigin, Error, ErrorKind, LimitLevel, LimitMeasure};
-use tidegate_runtime::event::{Event, Subscriber};
-use tidegate_runtime::{AuditReservation, AuditStats, Auditor, Job};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::chain::{AuditOptions, ChainLink, WhenFull};
-use crate::line::{Record, RecordKind, RefusedMessage};
-use crate::sink::{self, AuditSink, FileSink, FileTail, LogHead, with_suffix};
-use crate::writer::{AuditLogWriter, WriterState};
+use crate::audit::chain::{AuditOptions, ChainLink, WhenFull};
+use crate::audit::line::{Record, RecordKind, RefusedMessage};
+use crate::audit::sink::{self, AuditSink, FileSink, FileTail, LogHead, with_suffix};
+use crate::audit::writer::{AuditLogWriter, WriterState};
 
 /// Writes a line for each call and each refused message.
 pub struct AuditLog {
