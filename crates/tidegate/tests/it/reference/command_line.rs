@@ -172,9 +172,9 @@ impl Command {
         let has_subcommands = !self.subcommands.is_empty();
         for (index, line) in self.introduction.iter().enumerate() {
             match line.strip_prefix("Usage: ") {
-                // The heading has the usage of a command without arguments.
-                Some(usage) if has_subcommands || usage.ends_with(" [OPTIONS]") => {}
-                Some(usage) => page.push_str(&format!("```text\n{usage}\n```\n\n")),
+                // The table has the arguments in their order, but not which options are required.
+                Some(usage) if usage.contains(" --") => page.push_str(&format!("```text\n{usage}\n```\n\n")),
+                Some(_) => {}
                 None if index == 0 => page.push_str(&format!("{}.\n\n", plain(line).trim_end_matches('.'))),
                 None => page.push_str(&format!("{}\n\n", plain(line))),
             }
