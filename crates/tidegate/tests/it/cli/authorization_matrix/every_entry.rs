@@ -1,5 +1,6 @@
 //! What holds for each entry of a registry, whatever its handler does: secrets are masked, data for models is fenced, answers
-//! fit their budget, each call has one audit line with its rows and bytes, and a caller without rights receives nothing.
+//! fit their budget and name the nodes whose rows they lack, each call has one audit line with its rows and bytes, and a
+//! caller without rights receives nothing.
 
 mod entries;
 
@@ -17,17 +18,22 @@ use entries::{Entry, EntryRequest, Point, Target, WITH_SECRET, entries};
 
 const CONFIGURATION: &str = "
 databases:
-  - {name: shop, files: shop}
+  - {name: shop, SHOP}
   - {name: plant, ingest: plant, tables: {readings: {columns: {id: integer}}}}
   - {name: machine, system: {tables: [memory]}}
   - {name: sites, network: {nodes: [{name: oslo, url: 'SITE'}]}}
+folders: [{name: papers, path: shop}]
 receivers: {otlp: plant, prometheus: plant, bulk: plant}
 logs: [{name: badge_log, table: shop.badges, time: time}]
 metrics: [{name: badge_power, table: shop.badges, time: time, columns: [power]}]
-tools: [{name: badges_all, description: B, database: shop, sql: SELECT * FROM badges ORDER BY id}]
+tools:
+  - {name: badges_all, description: B, database: shop, sql: SELECT * FROM badges ORDER BY id}
+  - {name: badges_first, description: B, tool: query, arguments: {database: shop, table: badges}, defaults: {limit: 9}}
+  - {name: readings_add, description: B, insert_into: plant.readings, input: {id: {type: integer}}}
 resources:
   - {name: badge_list, uri: 'badges://all', database: shop, sql: SELECT * FROM badges ORDER BY id}
   - {name: badge_of, uri: 'badges://of/{id}', database: shop, sql: 'SELECT note FROM badges WHERE CAST(id AS TEXT) = :id'}
+  - {name: badge_file, uri: 'badges://file', file: shop/badges.csv}
 prompts: [{name: badge_review, description: B, messages: [{text: Look at the badges.}, {resource: 'badges://all'}]}]
 roles: [{name: everything, toolsets: ['*'], access: ['*'], databases: ['*'], ingest: ['*']}, {name: nothing}]
 auth: {keys: keys.json}
@@ -35,6 +41,12 @@ secrets: {rules: [{name: badge, pattern: 'EMP-[0-9]{6}'}]}
 fence: true
 advanced: true
 ";
+const SHOP_OF_FILES: &str = "files: shop";
+/// The tables of the site, and a node that does not answer.
+const SHOP_OF_NODES: &str =
+    "network: {partial: allow, nodes: [{name: oslo, url: 'SITE'}, {name: rome, url: 'grpc://127.0.0.1:1'}]}";
+const MISSING_NODE: &str = "rome";
+const LARGE_BUDGET: &str = "limits: {inline_bytes: 1MB}\nresults: {folder: spool, keep_free: 0B}\n";
 const SECRET: &str = "EMP-123456";
 const MASK: &str = "[secret: badge]";
 /// Less than any of the tables has.
@@ -51,12 +63,14 @@ struct EntryCall<'a> {
 
 /// A node, and principals with all rights and with none.
 struct ProtectedNode {
+    /// The configuration without the settings of a server.
+    configuration: String,
     configured: ConfiguredFolder,
     client: Client,
     everything: String,
     nothing: String,
-    /// The node of its network, which runs as long as it does.
-    site: (Server, ConfiguredFolder),
+    /// The node of its networks, which runs as long as it does.
+    _site: (Server, ConfiguredFolder),
 }
 
 /// A client of a node that runs.
@@ -69,28 +83,31 @@ struct EntryClient<'a> {
 }
 
 impl ProtectedNode {
-    fn new() -> Self {
+    /// A node whose database `shop` is configured as `shop`.
+    fn new(shop: &str) -> Self {
         let (site_folder, site) = start_site();
-        let configured = ConfiguredFolder::new(&CONFIGURATION.replace("SITE", &site.url));
+        let configuration = CONFIGURATION.replace("SHOP", shop).replace("SITE", &site.url);
+        let configured = ConfiguredFolder::new(&configuration);
         let mut rows = "id,time,note,power\n".to_owned();
         for number in 0..200 {
             let (hour, minute) = (number * 7 / 60, number * 7 % 60);
             rows.push_str(&format!("{number},2026-01-01T{hour:02}:{minute:02}:00Z,badge {SECRET},{}.5\n", number % 9));
         }
-        std::fs::write(configured.folder().join("shop/badges.csv"), rows).unwrap();
+        for folder in [&configured, &site_folder] {
+            std::fs::write(folder.folder().join("shop/badges.csv"), &rows).unwrap();
+        }
         let key = |role: &str| {
             let ran = configured.run(&["key", "add", &format!("of_{role}"), "--role", role]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
             ran.stdout.trim().to_owned()
         };
         let (everything, nothing) = (key("everything"), key("nothing"));
-        Self { configured, client: Client::new(), everything, nothing, site: (site, site_folder) }
+        Self { configuration, configured, client: Client::new(), everything, nothing, _site: (site, site_folder) }
     }
 
     /// Starts a server with further settings.
     fn serve(&self, settings: &str) -> Server {
-        let configuration = CONFIGURATION.replace("SITE", &self.site.0.url);
-        self.configured.write(&format!("{configuration}{settings}audit: {{file: audit.jsonl}}\n"));
+        self.configured.write(&format!("{}{settings}audit: {{file: audit.jsonl}}\n", self.configuration));
         serve(&self.configured)
     }
 
@@ -271,8 +288,12 @@ fn written_lines(lines: &[Value]) -> Vec<AuditLine> {
     written
 }
 
-/// Redaction, fence, and charges of answers that nothing cuts.
-fn check_whole_answers(calls: &[EntryCall<'_>], lines: &[Value]) {
+/// Checks the answer of each call and its audit line with `check_answer`, and fails with all violations.
+fn check_answers(
+    calls: &[EntryCall<'_>],
+    lines: &[Value],
+    check_answer: impl Fn(&Entry, &Value, &Value, &mut dyn FnMut(bool, &str)),
+) {
     let mut violations = Vec::new();
     let mut lines: Vec<&Value> = lines.iter().collect();
     for EntryCall { entry, target, attempt } in calls {
@@ -282,11 +303,18 @@ fn check_whole_answers(calls: &[EntryCall<'_>], lines: &[Value]) {
             violations.push(format!("{} {target:?}: {attempt:?}", entry.name));
             continue;
         };
-        let mut check = |is_right: bool, problem: &str| {
+        check_answer(entry, result, line, &mut |is_right, problem| {
             if !is_right {
                 violations.push(format!("{} {target:?}: {problem}: {result}", entry.name));
             }
-        };
+        });
+    }
+    assert_eq!(violations, Vec::<String>::new(), "\n{}", violations.join("\n"));
+}
+
+/// Redaction, fence, and charges of answers that nothing cuts.
+fn check_whole_answers(calls: &[EntryCall<'_>], lines: &[Value]) {
+    check_answers(calls, lines, |entry, result, line, check| {
         let answer = result.to_string();
         check(!answer.contains(SECRET), "has a secret");
         check(!WITH_SECRET.contains(&entry.name) || answer.contains(MASK), "has no mask");
@@ -297,8 +325,21 @@ fn check_whole_answers(calls: &[EntryCall<'_>], lines: &[Value]) {
         }
         check(!entry.holds(Point::Rows) || line["rows"].as_u64() > Some(0), "counts no rows");
         check(!entry.holds(Point::Bytes) || line["bytes"].as_u64() > Some(0), "counts no bytes");
-    }
-    assert_eq!(violations, Vec::<String>::new(), "\n{}", violations.join("\n"));
+    });
+}
+
+/// Metadata, texts and audit lines of answers without the rows of a node.
+fn check_partial_answers(calls: &[EntryCall<'_>], lines: &[Value]) {
+    check_answers(calls, lines, |entry, result, line, check| {
+        if entry.holds(Point::MissingNodes) {
+            let missing = &result["_meta"]["dev.tidegate/missing_nodes"];
+            check(missing[0]["name"] == MISSING_NODE && missing[1].is_null(), "names no missing node in its metadata");
+            check(line["missing_nodes"] == MISSING_NODE, "names no missing node in its audit line");
+        }
+        if entry.holds(Point::MissingNodesNote) {
+            check(texts(result).iter().any(|text| text.contains(MISSING_NODE)), "names no missing node in its texts");
+        }
+    });
 }
 
 /// Each text fits the small budget. Those that cannot were refused, as the audit log has it.
@@ -315,9 +356,9 @@ fn check_small_answers(calls: &[EntryCall<'_>]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_entry_has_the_protection_of_the_registry() {
-    let node = ProtectedNode::new();
+    let node = ProtectedNode::new(SHOP_OF_FILES);
     let entries = entries();
-    let server = node.serve("limits: {inline_bytes: 1MB}\nresults: {folder: spool, keep_free: 0B}\n");
+    let server = node.serve(LARGE_BUDGET);
     let mut owner = EntryClient::new(&node, &server, &node.everything);
     let calls = owner.call_all(entries.iter()).await;
     let listed = owner.listed_names().await;
@@ -342,4 +383,13 @@ async fn each_entry_has_the_protection_of_the_registry() {
     let lines = node.stop(server);
     check_small_answers(&small);
     assert_eq!(written_lines(&lines[first_lines..]), expected_lines(&small, ("call", "too_large")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_entry_with_rows_names_the_nodes_that_do_not_answer() {
+    let node = ProtectedNode::new(SHOP_OF_NODES);
+    let entries = entries();
+    let server = node.serve(LARGE_BUDGET);
+    let calls = EntryClient::new(&node, &server, &node.everything).call_all(entries.iter()).await;
+    check_partial_answers(&calls, &node.stop(server));
 }

@@ -13,11 +13,15 @@ pub(super) enum Point {
     Rows,
     Bytes,
     Rights,
+    /// Metadata and audit line name the nodes whose rows are missing.
+    MissingNodes,
+    /// The texts of the answer name them.
+    MissingNodesNote,
 }
 
 /// The points that cannot apply, with the reason and the entries.
 const EXEMPTIONS: &[(&[Point], &str, &[&str])] = {
-    use Point::{Budget, Bytes, Fence, Rights, Rows};
+    use Point::{Budget, Bytes, Fence, MissingNodes, MissingNodesNote, Rights, Rows};
     &[
         (
             &[Fence, Budget, Rows],
@@ -48,6 +52,57 @@ const EXEMPTIONS: &[(&[Point], &str, &[&str])] = {
         ),
         (&[Rights], "is refused by the endpoint of its toolset", &["find_tool", "call_tool"]),
         (&[Rows], "its rows count for the call that it makes", &["call_tool", "badge_review"]),
+        (&[Rows], "a page of a file", &["read_file"]),
+        (&[Fence, Rows], "a file that the owner declared, as it is", &["badges://file"]),
+        (&[MissingNodesNote], "its schema names them", &["tidegate://results/{id}/blocks/{block}"]),
+        (
+            &[MissingNodes, MissingNodesNote],
+            "describes the server, databases, tables, columns, tools or jobs, without rows",
+            &[
+                "completion",
+                "list_databases",
+                "list_tables",
+                "explain",
+                "list_jobs",
+                "cancel_job",
+                "node_status",
+                "server_info",
+                "ingest_status",
+                "list_functions",
+                "find_tool",
+                "tidegate://databases/{database}",
+                "tidegate://jobs/{id}",
+                "tidegate://logs/{source}",
+                "explore",
+                "ask",
+                "explain_slow_query",
+                "investigate",
+            ],
+        ),
+        (
+            &[MissingNodes, MissingNodesNote],
+            "reads files, the machine or a table that takes rows, which are on no other node",
+            &["list_files", "read_file", "badges://file", "execute_function", "get_trace"],
+        ),
+        (
+            &[MissingNodes, MissingNodesNote],
+            "only writes",
+            &[
+                "receive_otlp",
+                "receive_prometheus",
+                "receive_bulk",
+                "append_rows",
+                "replace_rows",
+                "drop_table",
+                "maintain_ingest",
+                "readings_add",
+            ],
+        ),
+        (
+            &[MissingNodes, MissingNodesNote],
+            "has a row for each node, also for those that do not answer",
+            &["list_nodes", "locate", "test_network"],
+        ),
         (
             &[Rows],
             "one object",
@@ -73,10 +128,13 @@ pub(super) const WITH_SECRET: &[&str] = &[
     "query_logs",
     "list_logs_fields_values",
     "get_trace",
+    "read_file",
     "badges_all",
+    "badges_first",
     "call_tool",
     "badges://all",
     "badges://of/{id}",
+    "badges://file",
     "tidegate://databases/{database}/tables/{table}",
     "tidegate://results/{id}/data",
     "ask",
@@ -175,9 +233,13 @@ fn tools() -> Vec<Entry> {
         tool("list_functions", json!({})),
         tool("execute_function", json!({"function": "memory", "columns": ["total_bytes"]})),
         tool("list_nodes", json!({})),
-        tool("locate", json!({"table": "orders"})),
+        tool("locate", json!({"database": "sites", "table": "orders"})),
         tool("test_network", json!({"database": "sites"})),
+        tool("list_files", json!({})),
+        tool("read_file", json!({"path": "badges.csv"})),
         tool("badges_all", json!({})),
+        tool("badges_first", json!({})),
+        tool("readings_add", json!({"id": 2})),
         discovery_tool("find_tool", json!({"words": ""})),
         discovery_tool("call_tool", json!({"name": "badges_all"})),
     ]
@@ -187,6 +249,7 @@ fn resources() -> Vec<Entry> {
     vec![
         resource("badges://all", "badges://all"),
         resource("badges://of/{id}", "badges://of/7"),
+        resource("badges://file", "badges://file"),
         resource("tidegate://databases/{database}", "tidegate://databases/shop"),
         resource("tidegate://databases/{database}/tables/{table}", "tidegate://databases/shop/tables/badges"),
         resource("tidegate://jobs/{id}", "tidegate://jobs/JOB_ID"),
