@@ -2,7 +2,7 @@
 //! hint.
 //!
 //! In a list of content items, a text item is opened once, and text is escaped into it as it arrives. `GetPromptResult` and
-//! `CompleteResult` are small, and collected until the reply ends. The names of members of `_meta` are only here.
+//! `CompleteResult` are small, and collected until the reply ends.
 //!
 //! MCP 2026-07-28: [`_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#meta),
 //! [Calling Tools](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools),
@@ -22,7 +22,7 @@ use tidegate_runtime::{AnswerMeta, CacheHint, ReplyPart};
 
 use crate::jsonrpc::{RequestId, ResponseMessage, RpcError, ceil_milliseconds};
 use crate::revision::Dialect;
-use crate::wire::{encode_content, encode_prompt_message, encode_resource_contents};
+use crate::wire::{encode_content, encode_prompt_message, encode_resource_contents, own_members};
 
 /// The usual number of bytes after the members of a result.
 const CLOSING_BYTES: usize = 384;
@@ -138,8 +138,6 @@ impl ResponseEnvelope {
     }
 }
 
-const PREFIX: &str = "dev.tidegate/";
-
 /// The members of `_meta` for an answer.
 fn meta_members(metadata: &AnswerMeta) -> Map<String, Value> {
     let mode = metadata.was_buffered.map(|was_buffered| if was_buffered { "batch" } else { "streaming" });
@@ -160,12 +158,10 @@ fn meta_members(metadata: &AnswerMeta) -> Map<String, Value> {
         ("repeated_rows", write.and_then(|write| write.repeated_rows).map(Value::from)),
     ];
     let mut members = metadata.other.clone();
-    for (name, value) in own {
-        members.extend(value.map(|value| (format!("{PREFIX}{name}"), value)));
-    }
+    members.extend(own_members(own));
     if let Some(missing) = &metadata.missing_nodes {
-        let missing = missing.to_json_members().into_iter();
-        members.extend(missing.map(|(name, value)| (format!("{PREFIX}{name}"), value)));
+        let missing = missing.to_json_members();
+        members.extend(own_members(missing.iter().map(|(name, value)| (name.as_str(), Some(value.clone())))));
     }
     members
 }
@@ -173,7 +169,7 @@ fn meta_members(metadata: &AnswerMeta) -> Map<String, Value> {
 /// The metadata of a call that failed before its handler ran: the time in milliseconds after which it can be repeated.
 fn failure_meta(error: &Error) -> AnswerMeta {
     let retry_after_ms = error.retry_after().map(|time| Value::from(ceil_milliseconds(time)));
-    let other = retry_after_ms.map(|time| (format!("{PREFIX}retry_after_ms"), time)).into_iter().collect();
+    let other = own_members([("retry_after_ms", retry_after_ms)]).collect();
     AnswerMeta { other, ..AnswerMeta::default() }
 }
 

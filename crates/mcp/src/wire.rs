@@ -146,15 +146,28 @@ pub(crate) fn encode_tool(tool: &Tool, dialect: &Dialect) -> Value {
     ])
 }
 
+/// What the names of our members of `_meta` begin with.
+const PREFIX: &str = "dev.tidegate/";
+
+/// Those of `members` that have a value, under the names that they have in `_meta`.
+pub(crate) fn own_members<'n>(
+    members: impl IntoIterator<Item = (&'n str, Option<Value>)>,
+) -> impl Iterator<Item = (String, Value)> {
+    members.into_iter().filter_map(|(name, value)| Some((format!("{PREFIX}{name}"), value?)))
+}
+
 /// The metadata of `tool`, with what clients can know of its answers before they call it.
 fn tool_metadata(tool: &Tool) -> Map<String, Value> {
-    let supported = [
-        ("dev.tidegate/supports_pagination", tool.supports_pagination),
-        ("dev.tidegate/supports_streaming", tool.supports_streaming),
-    ];
-    let supported = supported.into_iter().filter(|(_, is_supported)| *is_supported);
+    let cache = tool.cache.map(|hint| {
+        let milliseconds = u64::try_from(hint.time_to_live.as_millis()).unwrap_or(u64::MAX);
+        json!({"ttlMs": milliseconds, "public": hint.public})
+    });
     let mut metadata = tool.meta.clone();
-    metadata.extend(supported.map(|(name, _)| (name.to_owned(), true.into())));
+    metadata.extend(own_members([
+        ("cache", cache),
+        ("supports_pagination", tool.supports_pagination.then_some(Value::Bool(true))),
+        ("supports_streaming", tool.supports_streaming.then_some(Value::Bool(true))),
+    ]));
     metadata
 }
 

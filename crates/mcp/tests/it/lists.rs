@@ -124,6 +124,17 @@ async fn modern_lists_carry_cache_hints() {
 }
 
 #[tokio::test]
+async fn a_tool_is_listed_with_what_is_known_of_its_answers() {
+    let mut tool = tool_named("a").with_pagination();
+    tool.cache = Some(CacheHint { time_to_live: Duration::from_secs(5), public: true });
+    let client = Client::for_host(&Host::from_entries(SnapshotBuilder::new().tool(tool)), Revision::V2026_07_28);
+    let listed = client.send_request("tools/list", json!({})).await.result();
+    let expected =
+        json!({"dev.tidegate/cache": {"ttlMs": 5_000, "public": true}, "dev.tidegate/supports_pagination": true});
+    assert_eq!(listed["tools"][0]["_meta"], expected);
+}
+
+#[tokio::test]
 async fn a_resource_without_the_rows_of_a_node_may_not_be_cached() {
     let hint = async |names: &'static [&'static str]| {
         let handler = handler_fn(move |call| async move {

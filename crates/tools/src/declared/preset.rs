@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use tidegate_core::{Access, CalledEntry, Error, ErrorKind, JsonSchema, JsonSchemaError, Violation};
 use tidegate_runtime::{Tool, ToolAnnotations, ToolPreset};
 
-use super::tool::cache_metadata;
 use super::{DeclarationProblem, DeclaredTool};
 
 /// The arguments of a built-in tool that a declaration has.
@@ -43,8 +42,6 @@ impl DeclaredTool<DeclaredPreset> {
             calls: Some(Arc::new(called)),
             ..self.access
         };
-        let mut meta = built_in.meta.clone();
-        meta.extend(self.cache.map(cache_metadata));
         let DeclaredPreset { arguments, defaults } = preset;
         Ok(Tool {
             name: self.name,
@@ -54,7 +51,6 @@ impl DeclaredTool<DeclaredPreset> {
             full_schema,
             request_body: None,
             annotations: Some(annotations),
-            meta,
             access,
             limits: self.limits,
             cache: self.cache.or(built_in.cache),

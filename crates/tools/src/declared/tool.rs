@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tidegate_core::{
     Access, CallLimits, Error, ErrorKind, Format, JsonSchema, Principal, PrincipalRule, nearest_names,
 };
@@ -100,19 +100,12 @@ impl<A> DeclaredTool<A> {
             .with_limits(self.limits);
         tool.title = self.title;
         tool.cache = self.cache;
-        tool.meta.extend(self.cache.map(cache_metadata));
         let arguments = self.output.remove_arguments(arguments);
         let tool = tool.with_input_schema(object_schema(&self.inputs, arguments));
         tool.and_then(|tool| tool.with_unlisted_arguments(&UNLISTED_OF_DECLARED)).map_err(|error| {
             vec![DeclarationProblem::new("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))]
         })
     }
-}
-
-/// The member of `_meta` that states how long clients may cache an answer.
-pub(super) fn cache_metadata(cache: CacheHint) -> (String, Value) {
-    let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
-    ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
 }
 
 /// Output options that a declaration fixes; `None` leaves the option to the caller.
