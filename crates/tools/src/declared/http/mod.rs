@@ -181,7 +181,7 @@ impl DeclaredTool<HttpDefinition> {
     ///
     /// # Errors
     /// All errors of the declaration.
-    pub fn prepare(self, services: &Arc<ToolServices>, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
+    pub fn prepare(self, services: &ToolServices, client: &HttpClient) -> Result<Tool, Vec<DeclarationProblem>> {
         self.check_reserved_names(&OUTPUT_ARGUMENTS)?;
         let (elicited_parameters, confirmation) = self.elicitation(false)?;
         self.output.reject_query_options("a tool with http")?;
