@@ -9,26 +9,19 @@ use std::time::Duration;
 use futures::FutureExt;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tidegate_core::{
-    CallLimits, CallTarget, CompletionReference, CompletionRequest, Error, ErrorKind, JsonSchema, Violation,
-};
+use tidegate_core::{CallLimits, CallTarget, Completion, CompletionReference, Error, ErrorKind, JsonSchema, Violation};
 
-use crate::entry::{Completer, Handler, Prompt, Tool, panic_to_error};
+use crate::entry::{Completer, Handler, Prompt, Tool, handler_fn, panic_to_error};
 use crate::event::{AuditReservation, Event, EventDispatcher};
 use crate::job::{Call, Job, JobState, Jobs};
 use crate::limits::{AdmissionGuard, ReachedLimit};
-use crate::reply::{AnswerMeta, ReplySender};
+use crate::reply::{Answer, AnswerMeta, ReplySender};
 use crate::snapshot::{ResourceMatch, Snapshot, not_found};
 
 pub(crate) struct Route {
-    pub(crate) handler: RouteHandler,
+    pub(crate) handler: Arc<dyn Handler>,
     pub(crate) limits: CallLimits,
     pub(crate) output_schema: Option<Arc<JsonSchema>>,
-}
-
-pub(crate) enum RouteHandler {
-    Handler(Arc<dyn Handler>),
-    Completer(Option<Arc<dyn Completer>>, CompletionRequest),
 }
 
 /// Finds the entry of `call`. Gives its arguments the types of the entry's schema, and its variables their values.
@@ -44,13 +37,13 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
             // Texts are never null, so null counts as absent, as for tools.
             call.arguments.retain(|_, value| !value.is_null());
             check_prompt_arguments(prompt, call)?;
-            Ok(Route::to_handler(&prompt.handler, prompt.limits))
+            Ok(Route::to_handler(prompt.handler.clone(), prompt.limits))
         }
         CallTarget::Resource(uri) => match snapshot.resource(uri, caller)? {
-            ResourceMatch::Exact(resource) => Ok(Route::to_handler(&resource.handler, resource.limits)),
+            ResourceMatch::Exact(resource) => Ok(Route::to_handler(resource.handler.clone(), resource.limits)),
             ResourceMatch::Template(template, variables) => {
                 call.variables = variables;
-                Ok(Route::to_handler(&template.handler, template.limits))
+                Ok(Route::to_handler(template.handler.clone(), template.limits))
             }
         },
         CallTarget::Completion(request) => {
@@ -66,7 +59,7 @@ pub(crate) fn route(snapshot: &Snapshot, call: &mut Call) -> Result<Route, Error
                     (template.completer.clone(), template.limits)
                 }
             };
-            Ok(Route { handler: RouteHandler::Completer(completer, request.clone()), limits, output_schema: None })
+            Ok(Route::to_handler(completion_handler(completer), limits))
         }
     }
 }
@@ -89,12 +82,28 @@ impl Route {
                 None => checked,
             };
         }
-        Ok(Self { output_schema: tool.output_schema.clone(), ..Self::to_handler(&tool.handler, tool.limits) })
+        Ok(Self { output_schema: tool.output_schema.clone(), ..Self::to_handler(tool.handler.clone(), tool.limits) })
     }
 
-    fn to_handler(handler: &Arc<dyn Handler>, limits: CallLimits) -> Self {
-        Self { handler: RouteHandler::Handler(handler.clone()), limits, output_schema: None }
+    fn to_handler(handler: Arc<dyn Handler>, limits: CallLimits) -> Self {
+        Self { handler, limits, output_schema: None }
     }
+}
+
+/// Answers with the values of `completer`. An entry without one has none.
+fn completion_handler(completer: Option<Arc<dyn Completer>>) -> Arc<dyn Handler> {
+    handler_fn(move |call| {
+        let completer = completer.clone();
+        async move {
+            let completion = match (call.target(), completer) {
+                (CallTarget::Completion(request), Some(completer)) => {
+                    completer.complete(request, call.job().clone()).await?
+                }
+                _ => Completion::default(),
+            };
+            Ok(Answer::completion(completion))
+        }
+    })
 }
 
 fn invalid_arguments_error(kind: &str, name: &str, violations: Vec<Violation>) -> Error {
@@ -118,7 +127,7 @@ fn check_prompt_arguments(prompt: &Prompt, call: &Call) -> Result<(), Error> {
 pub(crate) struct Execution {
     pub(crate) job: Arc<Job>,
     pub(crate) sender: ReplySender,
-    pub(crate) handler: RouteHandler,
+    pub(crate) handler: Arc<dyn Handler>,
     pub(crate) admission: Option<AdmissionGuard>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) events: EventDispatcher,
@@ -220,24 +229,12 @@ impl Execution {
     }
 
     async fn run_handler(&self) -> Result<AnswerMeta, Error> {
-        match &self.handler {
-            RouteHandler::Handler(handler) => {
-                let answer = handler.handle(self.sender.call().clone()).await?;
-                let metadata = answer.send(&self.sender).await?;
-                if !self.job.lifetime.is_in_background() {
-                    self.sender.send_missing_nodes_note().await?;
-                }
-                Ok(metadata)
-            }
-            RouteHandler::Completer(completer, request) => {
-                let completion = match completer {
-                    Some(completer) => completer.complete(request, self.job.clone()).await?,
-                    None => tidegate_core::Completion::default(),
-                };
-                self.sender.send_completion(completion).await?;
-                Ok(AnswerMeta::default())
-            }
+        let answer = self.handler.handle(self.sender.call().clone()).await?;
+        let metadata = answer.send(&self.sender).await?;
+        if !self.job.lifetime.is_in_background() {
+            self.sender.send_missing_nodes_note().await?;
         }
+        Ok(metadata)
     }
 
     /// Reports as progress why the call does not run yet; never resolves.

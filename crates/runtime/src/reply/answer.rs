@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tidegate_core::{Budget, Content, ContentRole, Error, ErrorKind, MissingNodes};
+use tidegate_core::{Budget, Completion, Content, ContentRole, Error, ErrorKind, MissingNodes};
 
 use super::{Reply, ReplyPart, ReplySender};
 use crate::job::Job;
@@ -27,6 +27,7 @@ enum AnswerBody {
     Messages(Vec<(ContentRole, Content)>),
     Json(Map<String, Value>),
     Data(String),
+    Completion(Completion),
     Written(WriteAnswer),
 }
 
@@ -57,6 +58,11 @@ impl Answer {
     /// Data as text whose secrets are masked, as [`Self::json`] sends it: for answers that fit the budget whatever it is.
     pub fn data(text: String) -> Self {
         Self::new(AnswerBody::Data(text))
+    }
+
+    /// The values of a completion.
+    pub(crate) fn completion(completion: Completion) -> Self {
+        Self::new(AnswerBody::Completion(completion))
     }
 
     /// What `write` sends, in pieces of bounded size. It awaits the sender, which is slow if the client is, and observes
@@ -119,6 +125,7 @@ impl Answer {
             }
             AnswerBody::Json(object) => send_data(fit_json(object, reply.job())?, reply).await?,
             AnswerBody::Data(text) => send_data(text, reply).await?,
+            AnswerBody::Completion(completion) => reply.send_completion(completion).await?,
         }
         if let Some(json) = self.structured {
             reply.send_structured_json(json.get().to_owned()).await?;
@@ -134,6 +141,7 @@ impl std::fmt::Debug for AnswerBody {
             Self::Messages(_) => "messages",
             Self::Json(_) => "JSON",
             Self::Data(_) => "data",
+            Self::Completion(_) => "completion",
             Self::Written(_) => "written",
         })
     }
