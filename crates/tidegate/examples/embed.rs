@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use serde_json::{Value, json};
+use serde_json::json;
 use tidegate::Node;
 use tidegate::engines::{EmbeddedDatabase, Engine, EngineOptions};
 use tidegate::runtime::{Answer, Tool, handler_fn};
@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     let engine = Engine::start(EngineOptions::default())?;
     let flights = EmbeddedDatabase::open("flights", vec!["data/demo".into()], &engine)?;
     let greet = handler_fn(|call| async move {
-        let name = call.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
+        let name = call.text_argument("name").unwrap_or("stranger");
         Ok(Answer::text(format!("Welcome aboard, {name}.")))
     });
     let greet = Tool::new("greet", "Greets a passenger by name.", greet)

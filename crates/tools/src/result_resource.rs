@@ -290,8 +290,7 @@ const OCTET_STREAM: &str = "application/octet-stream";
 
 /// Whether the URI requests the bytes of the file rather than the rows of its blocks: it has no `format`.
 fn requests_raw_file(job: &Job) -> Result<bool, Error> {
-    let named =
-        job.arguments().get("format").and_then(Value::as_str).and_then(|name| Format::parse(name, &Format::FOR_REST));
+    let named = job.text_argument("format").and_then(|name| Format::parse(name, &Format::FOR_REST));
     named.map_or(Ok(true), |format| check_block_format(format).map(|()| false))
 }
 

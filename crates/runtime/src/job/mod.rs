@@ -115,6 +115,11 @@ impl Job {
         &self.request.arguments
     }
 
+    /// The text of an argument; `None` without it, or if it is no text.
+    pub fn text_argument(&self, name: &str) -> Option<&str> {
+        self.arguments().get(name).and_then(Value::as_str)
+    }
+
     /// The caller.
     pub fn caller(&self) -> &Caller {
         &self.request.caller

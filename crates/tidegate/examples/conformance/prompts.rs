@@ -25,7 +25,7 @@ fn simple() -> Prompt {
 /// Required arguments are there when the handler runs: a call without them never reaches it.
 fn with_arguments() -> Prompt {
     let handler = saying(|job| {
-        let (arg1, arg2) = (argument(job, "arg1"), argument(job, "arg2"));
+        let [arg1, arg2] = ["arg1", "arg2"].map(|name| job.text_argument(name).unwrap_or_default());
         vec![Content::text(format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"))]
     });
     let mut prompt = Prompt::new("test_prompt_with_arguments", "A message made of two arguments.", handler);
@@ -37,7 +37,7 @@ fn with_arguments() -> Prompt {
 fn with_embedded_resource() -> Prompt {
     let handler = saying(|job| {
         let resource = ResourceContents {
-            uri: argument(job, "resourceUri").to_owned(),
+            uri: job.text_argument("resourceUri").unwrap_or_default().to_owned(),
             mime_type: Some("text/plain".to_owned()),
             body: ResourceBody::Text("Embedded resource content for testing.".to_owned()),
         };
@@ -76,10 +76,6 @@ fn saying(messages: impl Fn(&Job) -> Vec<Content> + Send + Sync + 'static) -> Ar
         let messages = messages(&call).into_iter().map(|content| (ContentRole::User, content)).collect();
         async { Ok(Answer::messages(messages)) }
     })
-}
-
-fn argument<'a>(job: &'a Job, name: &str) -> &'a str {
-    job.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default()
 }
 
 fn required(name: &str, description: &str) -> PromptArgument {

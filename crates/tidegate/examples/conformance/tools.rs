@@ -165,7 +165,7 @@ fn with_composed_schema() -> Result<Tool, JsonSchemaError> {
 /// request without reading its body. The transport compares the two; the handler sees only the argument.
 fn with_mirrored_argument() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|call| async move {
-        let region = call.arguments().get("region").and_then(|region| region.as_str()).unwrap_or("none");
+        let region = call.text_argument("region").unwrap_or("none");
         Ok(Answer::text(format!("The region is {region}.")))
     });
     Tool::new("test_x_mcp_header", "Takes a region that is mirrored in a header.", handler).with_input_schema(json!({

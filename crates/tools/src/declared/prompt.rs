@@ -80,8 +80,7 @@ struct PromptHandler {
 #[async_trait]
 impl Handler for PromptHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
-        let argument =
-            |name: &str| call.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        let argument = |name: &str| call.text_argument(name).unwrap_or_default().to_owned();
         let mut messages = Vec::with_capacity(self.messages.len());
         for (role, part) in &self.messages {
             let content = match part {

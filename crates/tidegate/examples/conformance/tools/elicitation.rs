@@ -213,7 +213,7 @@ fn with_choices() -> Tool {
 /// What is asked may come from the arguments.
 fn with_prompt() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|call| async move {
-        let prompt = call.arguments().get("prompt").and_then(Value::as_str).unwrap_or_default();
+        let prompt = call.text_argument("prompt").unwrap_or_default();
         let answer = call.ask("response", sampling(prompt, 100)).await?;
         Ok(Answer::text(format!("LLM response: {}", render_answer(&answer))))
     });
@@ -222,7 +222,7 @@ fn with_prompt() -> Result<Tool, JsonSchemaError> {
 
 fn with_message() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|call| async move {
-        let message = call.arguments().get("message").and_then(Value::as_str).unwrap_or_default();
+        let message = call.text_argument("message").unwrap_or_default();
         let schema = json!({
             "type": "object",
             "properties": {

@@ -17,13 +17,11 @@ pub(crate) fn all() -> Result<Vec<Tool>, JsonSchemaError> {
 const TASKS: ClientCapabilities =
     ClientCapabilities { forms: false, urls: false, sampling: false, roots: false, tasks: true };
 
-/// A text among the arguments.
-fn argument<'a>(job: &'a Job, name: &str) -> &'a str {
-    job.arguments().get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn greet() -> Result<Tool, JsonSchemaError> {
-    let handler = handler_fn(|call| async move { Ok(Answer::text(format!("Hello, {}!", argument(&call, "name")))) });
+    let handler = handler_fn(|call| async move {
+        let name = call.text_argument("name").unwrap_or_default();
+        Ok(Answer::text(format!("Hello, {name}!")))
+    });
     Tool::new("greet", "Greets at once.", handler).with_input_schema(json!({
         "type": "object",
         "properties": {"name": {"type": "string"}},
@@ -42,7 +40,8 @@ fn computing() -> Result<Tool, JsonSchemaError> {
             () = sleep(Duration::from_secs_f64(seconds)) => {}
             () = call.cancelled() => return Err(Error::cancelled()),
         }
-        Ok(Answer::text(format!("{} took {seconds} s.", argument(&call, "label"))))
+        let label = call.text_argument("label").unwrap_or_default();
+        Ok(Answer::text(format!("{label} took {seconds} s.")))
     });
     Tool::new("slow_compute", "Takes as long as it is told to.", handler).with_input_schema(json!({
         "type": "object",
@@ -79,7 +78,7 @@ fn breaking() -> Tool {
 fn confirming() -> Result<Tool, JsonSchemaError> {
     let handler = handler_fn(|call| async move {
         call.request_task();
-        let file = argument(&call, "filename");
+        let file = call.text_argument("filename").unwrap_or_default();
         let answer = call.ask("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
         let notified = if field(&answer, "confirm") == "true" { "deleted" } else { "kept" };
         Ok(Answer::text(format!("{file} was {notified}.")))

@@ -67,7 +67,7 @@ fn writing_tool(
     let handler = handler_fn(move |call| {
         let (stored, largest_piece, release) = state.clone();
         async move {
-            let table = call.arguments().get("table").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let table = call.text_argument("table").unwrap_or_default().to_owned();
             fail_as_requested(&table)?;
             let body = read_body(call.job(), &table, &stored, &largest_piece, &release).await?;
             Ok(answer(name, body, &call))
