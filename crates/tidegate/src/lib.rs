@@ -12,6 +12,8 @@
 //! let node = Node::builder().entries(|entries| entries.tool(Tool::new("hello", "Says hello", hello))).build();
 //! # let _: Arc<tidegate::mcp::McpService> = node.service().clone();
 //! ```
+//!
+//! `docs/how-to/embed-in-a-program.md` says more.
 
 mod application;
 mod argument_secrets;
@@ -47,6 +49,11 @@ mod startup_help;
 mod system_functions;
 mod table_problems;
 mod terminal;
+
+/// The code of the page for host programs, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/embed-in-a-program.md")]
+pub struct PageForHostPrograms;
 
 /// The command line, for the binary and for its reference page. Not part of the stable interface.
 #[doc(hidden)]
