@@ -85,7 +85,7 @@ KEY_PATH = """\
 call                     functions     types    crates
 server.depth                     3         2         2
 
-server.depth: query 2, ingest-formats 1
+server.depth: query 2/2, ingest-formats 1/0
   ingest-formats::lib::read
   query::inner::Options::from
   query::lib::Options
