@@ -10,6 +10,8 @@
 //! 6. Page: a cursor names that row, and the answer ends with it.
 //! 7. Store: the rows are stored from there on, after the end of the answer. No query runs twice.
 //!
+//! Answers without rows have the steps in `reply/answer.rs` of `runtime`.
+//!
 //! An earlier answer is reused for the same statement, by a caller with the same rights, over unchanged data. Storing
 //! an answer for that takes some milliseconds, and on a busy server the time of a query includes that of the others. So
 //! only answers that are worth it are stored.

@@ -1,4 +1,12 @@
-//! The answer of a handler: content, or a raw body; and what is known of it before its first byte and at its end.
+//! The answer of a handler: a value, or what writes it; and what is known of it before its first byte and at its end.
+//!
+//! A value is presented in these steps, which are those of rows without a format, pages and a store (`query`, `executor/delivery.rs`):
+//!
+//! 1. Missing nodes: an object of data names the nodes whose rows it lacks; a note does it for content at its end.
+//! 2. Budget: an object of data that exceeds it is refused, because a part of it would be no JSON.
+//! 3. Mask: secrets are replaced in texts and in strings of JSON.
+//! 4. Fence: data for a model is delimited; a body is not.
+//! 5. Count: bytes are charged as the parts are sent (`ReplySender`).
 
 use std::sync::Arc;
 use std::time::Duration;

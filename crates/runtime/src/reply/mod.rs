@@ -102,7 +102,7 @@ impl Reply {
     pub(crate) fn channel(job: Arc<Job>, output_schema: Option<Arc<JsonSchema>>) -> (ReplySender, Self) {
         let (sender, receiver) = mpsc::channel(PARTS_WAITING_MAX);
         let reply = Self { job: job.clone(), receiver, ended: false };
-        (ReplySender::new(RunningCall::new(job, sender), output_schema), reply)
+        (ReplySender { call: RunningCall::new(job, sender), output_schema }, reply)
     }
 
     /// The job of this answer.
@@ -150,10 +150,6 @@ pub struct ReplySender {
 }
 
 impl ReplySender {
-    fn new(call: RunningCall, output_schema: Option<Arc<JsonSchema>>) -> Self {
-        Self { call, output_schema }
-    }
-
     /// The call that is answered.
     pub fn call(&self) -> &RunningCall {
         &self.call
@@ -181,38 +177,38 @@ impl ReplySender {
     /// `Cancelled` if the reply is no longer read.
     pub async fn send_redacted_text(&self, text: String) -> Result<(), Error> {
         self.call.usage().count_bytes(text.len());
-        self.send(ReplyPart::Text(text)).await
+        self.call.send(ReplyPart::Text(text)).await
     }
 
     /// Closes the open text item.
     pub async fn end_text(&self) -> Result<(), Error> {
-        self.send(ReplyPart::EndOfText).await
+        self.call.send(ReplyPart::EndOfText).await
     }
 
     /// Sends a complete item.
     pub async fn send_item(&self, content: Content) -> Result<(), Error> {
         let content = self.call.protection().redact_content(content)?;
         self.call.usage().count_bytes(content.byte_count());
-        self.send(ReplyPart::Item(content)).await
+        self.call.send(ReplyPart::Item(content)).await
     }
 
     /// Starts an answer that is a body of its own; only for calls with a format.
     pub async fn begin_body(&self, head: BodyMetadata) -> Result<(), Error> {
         self.call.set_body_begun();
-        self.send(ReplyPart::Body(head)).await
+        self.call.send(ReplyPart::Body(head)).await
     }
 
     /// Sends more bytes of the open body.
     pub async fn send_bytes(&self, bytes: Bytes) -> Result<(), Error> {
         self.call.usage().count_bytes(bytes.len());
-        self.send(ReplyPart::Bytes(bytes)).await
+        self.call.send(ReplyPart::Bytes(bytes)).await
     }
 
     /// Sends a message of a prompt.
     pub async fn send_prompt_message(&self, role: ContentRole, content: Content) -> Result<(), Error> {
         let content = self.call.protection().redact_content(content)?;
         self.call.usage().count_bytes(content.byte_count());
-        self.send(ReplyPart::PromptMessage(role, content)).await
+        self.call.send(ReplyPart::PromptMessage(role, content)).await
     }
 
     /// Sends the answer as structured data.
@@ -237,7 +233,7 @@ impl ReplySender {
             schema.check(&value).map_err(|violations| broken(format!("{violations:?}")))?;
         }
         let json = RawValue::from_string(json).map_err(|error| broken(error.to_string()))?;
-        self.send(ReplyPart::Structured(json)).await
+        self.call.send(ReplyPart::Structured(json)).await
     }
 
     /// Ends the answer without an error while the handler continues as a background job, for at most `time`. Neither
@@ -253,7 +249,7 @@ impl ReplySender {
         // Before the end is sent: a client that receives it may drop the call.
         self.call.extend(time);
         self.call.lifetime.set_in_background(true);
-        let sent = self.send(ReplyPart::End(Ok(metadata))).await;
+        let sent = self.call.send(ReplyPart::End(Ok(metadata))).await;
         sent.inspect_err(|_| self.call.lifetime.set_in_background(false))
     }
 
@@ -286,22 +282,18 @@ impl ReplySender {
             }
             _ => {}
         }
-        self.send(part).await
+        self.call.send(part).await
     }
 
     pub(crate) async fn send_completion(&self, mut completion: Completion) -> Result<(), Error> {
         for value in &mut completion.values {
             *value = self.call.protection().redact_text(std::mem::take(value))?.into_owned();
         }
-        self.send(ReplyPart::Completion(completion.truncated())).await
+        self.call.send(ReplyPart::Completion(completion.truncated())).await
     }
 
     /// Ends the reply.
     pub(crate) async fn end(&self, end: Result<AnswerMeta, Error>) {
         self.call.end(ReplyPart::End(end)).await;
-    }
-
-    fn send(&self, part: ReplyPart) -> impl Future<Output = Result<(), Error>> + Send + '_ {
-        self.call.send(part)
     }
 }
