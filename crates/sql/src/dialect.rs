@@ -20,6 +20,8 @@ pub enum SqlDialect {
 }
 
 impl SqlDialect {
+    pub(crate) const ALL: [Self; 4] = [Self::DataFusion, Self::Postgres, Self::Sqlite, Self::MySql];
+
     /// The value of this dialect. A new dialect is a parameter, so that the compiler reports each question that it has to
     /// answer.
     pub(crate) fn choose<T>(self, data_fusion: T, postgres: T, sqlite: T, mysql: T) -> T {
@@ -45,6 +47,11 @@ impl SqlDialect {
     /// The name for programs: in the configuration and between nodes.
     pub fn key(self) -> &'static str {
         self.choose("datafusion", "postgres", "sqlite", "mysql")
+    }
+
+    /// The dialect with this [key](Self::key).
+    pub fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.key() == key)
     }
 
     /// Whether the embedded engine runs the statement by its AST, and no server reads its text.

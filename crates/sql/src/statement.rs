@@ -481,7 +481,7 @@ mod tests {
             "select *\n  from Orders where ID in ($1) and NAME = $2;",
             "SELECT * FROM orders WHERE id IN (?, ?) AND name = 'o''hara' /* or else */",
         ];
-        for dialect in [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::MySql] {
+        for dialect in SqlDialect::ALL {
             let read: Vec<String> = same.iter().map(|sql| normalize(sql, dialect)).collect();
             assert!(read.iter().all(|text| text == "select * from orders where id in ( ? ) and name = ?"), "{read:?}");
         }

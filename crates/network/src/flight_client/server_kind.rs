@@ -99,13 +99,11 @@ impl NodeClient {
     pub(super) fn check_dialect(&self, reported: Option<&str>) -> Result<(), Error> {
         let configured = self.dialect.key();
         let Some(reported) = reported.filter(|reported| *reported != configured) else { return Ok(()) };
-        let dialects = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite, SqlDialect::MySql];
-        let keys = dialects.map(SqlDialect::key);
         let message =
             format!("node {:?} has SQL of the dialect {reported}, but the configuration has {configured}", self.name);
-        let hint = match keys.contains(&reported) {
-            true => format!("Set dialect: {reported} where the node is configured."),
-            false => "The node is a newer version of the program; upgrade this one.".to_owned(),
+        let hint = match SqlDialect::from_key(reported) {
+            Some(_) => format!("Set dialect: {reported} where the node is configured."),
+            None => "The node is a newer version of the program; upgrade this one.".to_owned(),
         };
         Err(Error::new(ErrorKind::Unavailable, message).with_hint(hint))
     }

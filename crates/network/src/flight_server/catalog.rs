@@ -24,6 +24,7 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
 use tidegate_core::WriteRows;
+use tidegate_query::DatabaseKind;
 use tidegate_runtime::AnswerMeta;
 use tidegate_sql::SqlDialect;
 use tonic::{Code, Status};
@@ -54,13 +55,12 @@ enum TableNaming {
 }
 
 impl TableNaming {
+    /// The kind of a database with the dialect of its server is the key of that dialect.
     fn of_kind(kind: &str) -> Self {
-        match kind {
-            "postgres" => Self::Dialect(SqlDialect::Postgres),
-            "sqlite" => Self::Dialect(SqlDialect::Sqlite),
-            "mysql" => Self::Dialect(SqlDialect::MySql),
-            "federated" => Self::Federated,
-            _ => Self::Whole,
+        match SqlDialect::from_key(kind) {
+            Some(dialect) => Self::Dialect(dialect),
+            None if kind == DatabaseKind::Federated.name() => Self::Federated,
+            None => Self::Whole,
         }
     }
 
@@ -315,12 +315,14 @@ mod tests {
 
     #[test]
     fn names_are_split_as_their_database_writes_them() {
-        let split = |kind: &str, name: &str| TableNaming::of_kind(kind).split(name);
+        let split = |kind: DatabaseKind, name: &str| TableNaming::of_kind(kind.name()).split(name);
         let expected = |schema: &str, name: &str| (schema.to_owned(), name.to_owned());
-        assert_eq!(split("folder", "a.b"), expected("", "a.b"));
-        assert_eq!(split("postgres", "orders"), expected("", "orders"));
-        assert_eq!(split("postgres", "archive.\"the.dot\""), expected("archive", "the.dot"));
-        assert_eq!(split("federated", "pg.archive.orders"), expected("pg", "archive.orders"));
+        assert_eq!(split(DatabaseKind::Files, "a.b"), expected("", "a.b"));
+        assert_eq!(split(DatabaseKind::Postgres, "orders"), expected("", "orders"));
+        assert_eq!(split(DatabaseKind::Postgres, "archive.\"the.dot\""), expected("archive", "the.dot"));
+        assert_eq!(split(DatabaseKind::Federated, "pg.archive.orders"), expected("pg", "archive.orders"));
+        assert_eq!(TableNaming::of_kind(DatabaseKind::Sqlite.name()), TableNaming::Dialect(SqlDialect::Sqlite));
+        assert_eq!(TableNaming::of_kind("mysql"), TableNaming::Dialect(SqlDialect::MySql));
     }
 
     #[test]
