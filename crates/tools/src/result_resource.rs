@@ -351,16 +351,19 @@ pub(crate) enum PreviewExtent {
     NotText,
 }
 
-/// Sends the text in `pieces`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
+/// A line waits for its end, so that no piece divides a secret in it. A longer line is divided.
+const LINE_BYTES_MAX: usize = 256 * 1024;
+
+/// Sends the text in `chunks`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
 pub(crate) async fn send_preview(
     mut chunks: impl Stream<Item = Result<Bytes, Error>> + Unpin,
     bytes_max: Option<usize>,
     reply: &ReplySender,
 ) -> Result<PreviewExtent, Error> {
-    let mut left = bytes_max.unwrap_or(usize::MAX);
-    let mut preview_bytes = 0;
-    // An incomplete character; its rest is in the next piece.
-    let mut pending = Vec::new();
+    let bytes_max = bytes_max.unwrap_or(usize::MAX);
+    let mut left = bytes_max;
+    // An incomplete character, and an incomplete line; the rest of them is in the next chunk.
+    let (mut pending, mut text) = (Vec::new(), String::new());
     let mut is_text = false;
     while let Some(chunk) = chunks.next().await.transpose()? {
         pending.extend_from_slice(&chunk);
@@ -372,23 +375,33 @@ pub(crate) async fn send_preview(
         };
         is_text = true;
         let rest = pending.split_off(text_bytes);
-        let text = String::from_utf8_lossy(&pending);
-        if text.len() > left {
-            let end = text.floor_char_boundary(left);
-            reply.send_text(&text[..end]).await?;
-            return Ok(PreviewExtent::Truncated(preview_bytes + end as u64));
-        }
-        left -= text.len();
-        preview_bytes += text_bytes as u64;
-        reply.send_text(text).await?;
+        text.push_str(&String::from_utf8_lossy(&pending));
         pending = rest;
-    }
-    // The file ends within a character.
-    if !pending.is_empty() {
-        if !is_text {
-            return Ok(PreviewExtent::NotText);
+        let end = match text.rfind('\n') {
+            Some(line_break) => line_break + 1,
+            None if text.len() < LINE_BYTES_MAX => continue,
+            None => text.len(),
+        };
+        let line = text.split_off(end);
+        if !send_within(&text, &mut left, reply).await? {
+            return Ok(PreviewExtent::Truncated((bytes_max - left) as u64));
         }
-        reply.send_text(String::from_utf8_lossy(&pending)).await?;
+        text = line;
+    }
+    // The file may end within a character.
+    text.push_str(&String::from_utf8_lossy(&pending));
+    if !text.is_empty() && !send_within(&text, &mut left, reply).await? {
+        return Ok(PreviewExtent::Truncated((bytes_max - left) as u64));
     }
     Ok(PreviewExtent::Complete)
+}
+
+/// Sends `text`, or as much of it as `left` bytes hold, and returns whether that was all.
+async fn send_within(text: &str, left: &mut usize, reply: &ReplySender) -> Result<bool, Error> {
+    // The cut could divide a secret, so masks come before it.
+    let text = reply.job().protection().redact_text(text)?;
+    let end = text.floor_char_boundary(*left);
+    *left -= end;
+    reply.send_redacted_text(text[..end].to_owned()).await?;
+    Ok(end == text.len())
 }

@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_core::{
-    Access, AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error, ErrorKind, Format, Grants,
-    Principal, TransportKind,
+    Access, AnswerProtection, AuthMethod, Budget, CallLimits, CallOrigin, CallTarget, Caller, Content, Error,
+    ErrorKind, Format, Grants, Principal, TransportKind,
 };
-use tidegate_query::{Databases, Executor};
-use tidegate_results::{ResultStore, StoreLimits};
+use tidegate_query::{Databases, Executor, SecretRule, SecretRules};
+use tidegate_results::{FILE_PIECE_BYTES, ResultStore, StoreLimits};
 use tidegate_runtime::{AnswerMeta, BodyMetadata, Registry, Reply, ReplyPart, SnapshotBuilder, event::EventDispatcher};
 use tidegate_tools::declared::{DeclaredResource, PreparedResource, ResourceContent, TextTemplate};
 use tidegate_tools::{NodeIdentity, ToolServices, register};
@@ -63,7 +63,10 @@ impl FileFixture {
         let Ok((PreparedResource::Template(template), None)) = resource.prepare(&services).await else {
             panic!("a template")
         };
-        let entries = register(SnapshotBuilder::new(), &services).template(*template);
+        let rule = SecretRule { name: "badge".to_owned(), pattern: "EMP-[0-9]{6}".to_owned() };
+        let redactor = SecretRules::new(&[rule], false).unwrap();
+        let protection = AnswerProtection { redactor: Some(Arc::new(redactor)), ..AnswerProtection::default() };
+        let entries = register(SnapshotBuilder::new(), &services).template(*template).protection(protection);
         let registry = Registry::new(entries.build(), EventDispatcher::default());
         services.attach(&registry);
         Self { registry, files, _spool: spool }
@@ -291,6 +294,19 @@ async fn inline_budget_ends_at_a_character_boundary() {
     let answered = scene.read("files://cut.txt").await;
     assert_eq!(answered.texts.concat(), "ab\u{fffd}");
     assert_eq!(answered.end.unwrap().unwrap(), AnswerMeta::default());
+}
+
+#[tokio::test]
+async fn a_secret_is_masked_where_a_file_is_divided_or_cut() {
+    let scene = FileFixture::new(StoreLimits::default(), MIB).await;
+    let line = "x".repeat(FILE_PIECE_BYTES - 5);
+    scene.write("divided.txt", format!("{line}EMP-123456\nend\n").as_bytes());
+    let answered = scene.read("files://divided.txt").await;
+    assert!(answered.texts.concat() == format!("{line}[secret: badge]\nend\n"), "a chunk ends within the secret");
+    let scene = FileFixture::new(StoreLimits::default(), 12).await;
+    scene.write("cut.txt", b"badge EMP-123456 of ann\n");
+    let answered = scene.read("files://cut.txt").await;
+    assert_eq!(answered.texts[0], "badge [secre", "the budget ends within the secret");
 }
 
 #[tokio::test]
