@@ -13,11 +13,14 @@ mod row_visibility;
 mod target;
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use serde_json::json;
+use tokio::runtime::Handle;
 
-use client_connection::{Attempt, Transport};
+use client_connection::{Attempt, ClientConnection, Transport};
 use matrix_node::{MatrixNode, databases_of};
+use row_visibility::VisibleRows;
 use target::{AttemptOutcome, Lists, Target};
 
 /// Over HTTP the visitor shows nothing, and the northern and the southern are of the tenants north and south.
@@ -127,11 +130,25 @@ struct Matrix {
 
 impl Matrix {
     fn add_mark(&mut self, label: &str, role: usize, mark: char) {
+        self.marks_mut(label)[role].push(mark);
+    }
+
+    fn marks_mut(&mut self, label: &str) -> &mut [String] {
         let at = self.rows.iter().position(|(other, _)| other == label).unwrap_or_else(|| {
             self.rows.push((label.to_owned(), vec![String::new(); ROLES.len()]));
             self.rows.len() - 1
         });
-        self.rows[at].1[role].push(mark);
+        &mut self.rows[at].1
+    }
+
+    /// Adds another part, whose marks come after.
+    fn append(&mut self, other: Self) {
+        for (label, marks) in other.rows {
+            for (own, marks) in self.marks_mut(&label).iter_mut().zip(marks) {
+                own.push_str(&marks);
+            }
+        }
+        self.violations.extend(other.violations);
     }
 
     /// Marks a cell, and holds the laws against it.
@@ -170,10 +187,15 @@ fn without_choices(text: &str) -> String {
 }
 
 /// Every target at the endpoint of the whole registry.
-async fn try_targets(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
-    let mut line = matrix_node.connect(ROLES[role], transport, None).await.unwrap();
+async fn try_targets(
+    line: &mut ClientConnection<'_>,
+    matrix: &mut Matrix,
+    role: usize,
+    transport: Transport,
+    letter: char,
+) {
     let has_tools_alone = transport.supports_only_tools();
-    let lists = if has_tools_alone { Lists::list_tools(&mut line).await } else { Lists::list_all(&mut line).await };
+    let lists = if has_tools_alone { Lists::list_tools(line).await } else { Lists::list_all(line).await };
     let listed = lists.tools.iter().chain(&lists.prompts).map(String::as_str);
     let visible: Vec<&str> = listed.chain(databases_of(ROLES[role], transport).iter().copied()).collect();
     for target in targets() {
@@ -182,7 +204,7 @@ async fn try_targets(matrix_node: &MatrixNode, matrix: &mut Matrix, role: usize,
             matrix.add_mark(&label, role, '.');
             continue;
         }
-        let tried = target.attempt(&mut line, &lists).await;
+        let tried = target.attempt(line, &lists).await;
         matrix.record_attempt(&label, role, letter, &tried);
         let choices = [Some(&tried.answer), tried.absent_answer.as_ref()].into_iter().flatten().flat_map(choices);
         let hidden = choices.filter(|choice| !visible.contains(&choice.as_str()));
@@ -240,29 +262,71 @@ fn endpoint_targets(toolset: &str, tools: &[&'static str]) -> Vec<Target> {
     tools.chain(found).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn authorization_matrix_snapshot() {
-    let matrix_node = MatrixNode::start();
-    let mut matrix = Matrix::default();
-    ingest_endpoints::store_trace(&matrix_node).await;
-    for (role, name) in ROLES.into_iter().enumerate() {
-        for (transport, letter) in TRANSPORTS {
-            try_targets(&matrix_node, &mut matrix, role, transport, letter).await;
-            try_endpoints(&matrix_node, &mut matrix, role, transport, letter).await;
-            if transport.reaches_the_server() {
-                owned_resources::try_owned(&matrix_node, &mut matrix, role, transport, letter).await;
-            }
+/// Marks of some transports and roles, and the rows that they saw.
+type Part = (Matrix, VisibleRows);
+
+/// A role over the transports that reach the server, or over those that begin a process.
+async fn try_transports(matrix_node: &MatrixNode, (matrix, rows): &mut Part, role: usize, to_server: bool) {
+    let transports = TRANSPORTS.into_iter().filter(|(transport, _)| transport.reaches_the_server() == to_server);
+    for (transport, letter) in transports {
+        let mut line = matrix_node.connect(ROLES[role], transport, None).await.unwrap();
+        try_targets(&mut line, matrix, role, transport, letter).await;
+        rows.read(&mut line, matrix, role, letter).await;
+        // The next process can open the folder that takes rows only when this one has ended.
+        let line = to_server.then_some(line);
+        try_endpoints(matrix_node, matrix, role, transport, letter).await;
+        if let Some(mut line) = line {
+            owned_resources::try_owned(matrix_node, &mut line, matrix, role, transport, letter).await;
         }
-        owned_resources::try_http_results(&matrix_node, &mut matrix, role).await;
-        ingest_endpoints::try_endpoints(&matrix_node, &mut matrix, role).await;
-        flight_endpoint::try_databases(&matrix_node, &mut matrix, role).await;
-        flight_endpoint::try_rows(&matrix_node, &mut matrix, role).await;
+    }
+}
+
+/// Everything that the server has.
+async fn try_server(matrix_node: &MatrixNode) -> Part {
+    let mut part = Part::default();
+    ingest_endpoints::store_trace(matrix_node).await;
+    for (role, name) in ROLES.into_iter().enumerate() {
+        try_transports(matrix_node, &mut part, role, true).await;
+        let matrix = &mut part.0;
+        owned_resources::try_http_results(matrix_node, matrix, role).await;
+        ingest_endpoints::try_endpoints(matrix_node, matrix, role).await;
+        flight_endpoint::try_databases(matrix_node, matrix, role).await;
+        flight_endpoint::try_rows(matrix_node, matrix, role).await;
         // That there are metrics is no secret.
         let (status, _) = matrix_node.fetch(name, "/metrics").await;
         assert!([200, 403].contains(&status), "{status}");
         matrix.add_mark("door /metrics", role, if status == 200 { '+' } else { '-' });
     }
-    let rows = row_visibility::visible_rows(&matrix_node, &mut matrix).await;
+    part
+}
+
+/// Everything that processes of `roles` have.
+async fn try_processes(matrix_node: &MatrixNode, roles: Range<usize>) -> Part {
+    let mut part = Part::default();
+    for role in roles {
+        try_transports(matrix_node, &mut part, role, false).await;
+    }
+    part
+}
+
+/// Processes answer while the server does: each request of the command line is one. Waiting for them blocks a thread.
+#[tokio::test(flavor = "multi_thread")]
+async fn authorization_matrix_snapshot() {
+    let (matrix_node, runtime) = (MatrixNode::start(), Handle::current());
+    let half = ROLES.len() / 2;
+    let ((mut matrix, of_server), processes) = std::thread::scope(|scope| {
+        let (node, runtime) = (&matrix_node, &runtime);
+        let halves = [0..half, half..ROLES.len()];
+        let processes = halves.map(|roles| scope.spawn(move || runtime.block_on(try_processes(node, roles))));
+        let server = scope.spawn(move || runtime.block_on(try_server(node)));
+        (server.join().unwrap(), processes.map(|part| part.join().unwrap()))
+    });
+    let mut of_processes = VisibleRows::default();
+    for (part, rows) in processes {
+        matrix.append(part);
+        of_processes.append(rows);
+    }
+    let rows = row_visibility::render(&of_server, &of_processes);
     assert_eq!(matrix.violations, Vec::<String>::new(), "\n{}", matrix.violations.join("\n"));
     insta::with_settings!({description => LEGEND}, {
         insta::assert_snapshot!("authorization", format!("{}\n\n{rows}", matrix.render()));

@@ -167,10 +167,17 @@ const META_NAME_FILES: &[&str] = &[
     "crates/tools/src/declared/tool.rs",
 ];
 
+/// One test, because parsing all sources takes most of its time.
 #[test]
-fn declared_names_use_the_terms_of_the_field() {
+fn names_use_the_terms_of_the_field_and_types_belong_to_one_crate() {
+    let sources = sources::rust_files();
+    check_declared_names(&sources);
+    check_public_types(&sources);
+}
+
+fn check_declared_names(sources: &[Source]) {
     let mut wrong = BTreeSet::new();
-    for source in sources::rust_files() {
+    for source in sources {
         let mut names = DeclaredNames::default();
         names.visit_file(&source.file);
         for name in names.0 {
@@ -192,12 +199,11 @@ fn declared_names_use_the_terms_of_the_field() {
     assert!(wrong.is_empty(), "{} names use a private word:\n{}", wrong.len(), Vec::from_iter(wrong).join("\n"));
 }
 
-#[test]
-fn a_public_type_name_belongs_to_one_crate() {
+fn check_public_types(sources: &[Source]) {
     let mut crates_of: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut files_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for Source { name, file } in sources::rust_files() {
-        let mut parts = Path::new(&name).iter().filter_map(|part| part.to_str());
+    for Source { name, file } in sources {
+        let mut parts = Path::new(name).iter().filter_map(|part| part.to_str());
         let (Some("crates"), Some(crate_name), Some("src")) = (parts.next(), parts.next(), parts.next()) else {
             continue;
         };

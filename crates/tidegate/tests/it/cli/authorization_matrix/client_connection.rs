@@ -135,6 +135,10 @@ impl<'a> ClientConnection<'a> {
     ) -> Result<Self, String> {
         let mut line =
             Self::Shell { folder, configuration: configuration.to_owned(), transport: toolset.map(str::to_owned) };
+        // The endpoint of the whole registry exists for all.
+        if toolset.is_none() {
+            return Ok(line);
+        }
         match line.request("tools/list", json!({})).await {
             Attempt::Done(_) => Ok(line),
             Attempt::Refused(refused) => Err(refused),

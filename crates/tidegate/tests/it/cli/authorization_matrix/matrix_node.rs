@@ -108,7 +108,7 @@ pub(super) fn start_site() -> (ConfiguredFolder, Server) {
 impl MatrixNode {
     pub(super) fn start() -> Self {
         let at_http = "server: {flight: '127.0.0.1:0'}\nauth: {keys: keys.json, anonymous: [visitor]}\n";
-        // A folder has one writer: the server here, and a process of a role there.
+        // A folder has one writer: the server, or a process. Those of different roles run at the same time.
         let (site_folder, site) = start_site();
         let configuration = |folder: &str, auth: &str| {
             let configuration = CONFIGURATION.replace("FOLDER", folder).replace("SITE", &site.url);
@@ -126,7 +126,7 @@ impl MatrixNode {
         let keys = ROLES.map(|role| (role, (role != "visitor").then(|| key(&format!("of_{role}"), role)))).to_vec();
         let other_principals = OTHER_PRINCIPALS.map(|(_, role)| key(&format!("colleague_{role}"), role));
         for role in ROLES {
-            let local = configuration("plant_of_a_process", &format!("auth: {{local: [{role}]}}\n"));
+            let local = configuration(&format!("plant_of_{role}"), &format!("auth: {{local: [{role}]}}\n"));
             std::fs::write(configured.folder().join(format!("{role}.yaml")), local).unwrap();
         }
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error"];

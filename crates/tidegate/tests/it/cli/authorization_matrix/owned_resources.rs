@@ -18,38 +18,37 @@ const PATHS: [&str; 3] = ["", "/data", "/blocks/0"];
 /// Jobs and results of others, by every way that leads to one; and results of one's own.
 pub(super) async fn try_owned(
     matrix_node: &MatrixNode,
+    line: &mut ClientConnection<'_>,
     matrix: &mut Matrix,
     role: usize,
     transport: Transport,
     letter: char,
 ) {
-    let mut line = matrix_node.connect(ROLES[role], transport, None).await.unwrap();
-    let templates =
-        if transport.supports_only_tools() { Vec::new() } else { Lists::list_all(&mut line).await.templates };
+    let templates = if transport.supports_only_tools() { Vec::new() } else { Lists::list_all(line).await.templates };
     for (owner_key, mut other) in matrix_node.other_principals().await {
         let (job, result) = job_and_result_of(&mut other).await;
         // Who may list jobs may end them, and no others.
-        let is_listed = job_ids(&mut line).await.contains(&job);
-        let tried = attempt_both(&mut line, &job, is_listed, AccessMethod::CancelJob).await;
+        let is_listed = job_ids(line).await.contains(&job);
+        let tried = attempt_both(line, &job, is_listed, AccessMethod::CancelJob).await;
         matrix.record_attempt(&format!("job of {owner_key}"), role, letter, &tried);
         let is_readable = is_listed && templates.iter().any(|template| template == "tidegate://jobs/{id}");
         let job_read =
             OwnedResource { label: format!("job of {owner_key} as a resource"), id: &job, is_expected: is_readable };
         let result_read =
             OwnedResource { label: format!("stored result of {owner_key}"), id: &result, is_expected: false };
-        job_read.attempt_read(matrix, &mut line, role, transport, letter, "tidegate://jobs/").await;
-        result_read.attempt_read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
+        job_read.attempt_read(matrix, line, role, transport, letter, "tidegate://jobs/").await;
+        result_read.attempt_read(matrix, line, role, transport, letter, "tidegate://results/").await;
     }
     let label = "stored result of one's own".to_owned();
     if transport.supports_only_tools() {
         return matrix.add_mark(&label, role, '.');
     }
-    let own = store_result(&mut line).await;
+    let own = store_result(line).await;
     match &own {
         None => matrix.add_mark(&label, role, '-'),
         Some(own) => {
             let owned = OwnedResource { label, id: own, is_expected: true };
-            owned.attempt_read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
+            owned.attempt_read(matrix, line, role, transport, letter, "tidegate://results/").await;
         }
     }
 }

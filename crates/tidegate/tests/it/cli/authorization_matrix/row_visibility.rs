@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::client_connection::Attempt;
+use super::client_connection::{Attempt, ClientConnection};
 use super::target::{answer_text, call};
-use super::{Matrix, MatrixNode, ROLES, TRANSPORTS};
+use super::{Matrix, ROLES};
 
 /// Of `both`, the tables are those of its members.
 const TABLES: [(&str, &str); 6] = [
@@ -19,40 +19,59 @@ const TABLES: [(&str, &str); 6] = [
     ("both", "crm.people"),
 ];
 
-/// What each role sees of each table, as it was reviewed.
-pub(super) async fn visible_rows(matrix_node: &MatrixNode, matrix: &mut Matrix) -> String {
-    let mut text = String::new();
-    for (database, table) in TABLES {
-        let _ = writeln!(text, "rows of {database}.{table}");
-        for role in ROLES {
-            // The user of the process has no tenant.
-            let (mut there, mut at_home): (Option<String>, Option<String>) = (None, None);
-            for (transport, letter) in TRANSPORTS {
-                let mut line = matrix_node.connect(role, transport, None).await.unwrap();
-                let sql = format!("SELECT * FROM {table}");
-                let by_sql = json!({"database": database, "sql": sql, "format": "csv"});
-                let by_query = json!({"database": database, "table": table, "format": "csv"});
-                let declared = (database == "sales").then(|| ("orders_sales", json!({"format": "csv"})));
-                for (tool, arguments) in [("sql", by_sql), ("query", by_query)].into_iter().chain(declared) {
-                    // The visitor has no tool `query`.
-                    if (role, tool) == ("visitor", "query") {
-                        continue;
-                    }
-                    let seen = if transport.reaches_the_server() { &mut there } else { &mut at_home };
-                    // A declared tool carries the right to its database, and so is not had by the same.
-                    if tool == "orders_sales" && seen.as_deref() == Some("-") {
-                        continue;
-                    }
-                    let answer = call(&mut line, tool, arguments).await;
-                    let rows = joined_rows(&answer);
-                    let first = seen.get_or_insert_with(|| rows.clone());
-                    if *first != rows {
-                        let at = format!("{database}.{table} for {role} over {letter} by {tool}");
-                        matrix.violations.push(format!("{at}: {rows:?} instead of {first:?}"));
-                    }
+/// What each role sees of each table, over transports of one node.
+#[derive(Default)]
+pub(super) struct VisibleRows([[Option<String>; ROLES.len()]; TABLES.len()]);
+
+impl VisibleRows {
+    /// Reads each table over one more transport, and compares the rows with those that the others gave.
+    pub(super) async fn read(
+        &mut self,
+        line: &mut ClientConnection<'_>,
+        matrix: &mut Matrix,
+        role: usize,
+        letter: char,
+    ) {
+        let name = ROLES[role];
+        for ((database, table), seen) in TABLES.into_iter().zip(&mut self.0) {
+            let seen = &mut seen[role];
+            let sql = format!("SELECT * FROM {table}");
+            let by_sql = json!({"database": database, "sql": sql, "format": "csv"});
+            let by_query = json!({"database": database, "table": table, "format": "csv"});
+            let declared = (database == "sales").then(|| ("orders_sales", json!({"format": "csv"})));
+            for (tool, arguments) in [("sql", by_sql), ("query", by_query)].into_iter().chain(declared) {
+                // The visitor has no tool `query`.
+                if (name, tool) == ("visitor", "query") {
+                    continue;
+                }
+                // A declared tool carries the right to its database, and so is not had by the same.
+                if tool == "orders_sales" && seen.as_deref() == Some("-") {
+                    continue;
+                }
+                let rows = joined_rows(&call(line, tool, arguments).await);
+                let first = seen.get_or_insert_with(|| rows.clone());
+                if *first != rows {
+                    let at = format!("{database}.{table} for {name} over {letter} by {tool}");
+                    matrix.violations.push(format!("{at}: {rows:?} instead of {first:?}"));
                 }
             }
-            let (there, at_home) = (there.unwrap_or_default(), at_home.unwrap_or_default());
+        }
+    }
+
+    /// Adds the rows of other roles.
+    pub(super) fn append(&mut self, other: Self) {
+        let pairs = self.0.iter_mut().flatten().zip(other.0.into_iter().flatten());
+        pairs.for_each(|(own, other)| *own = own.take().or(other));
+    }
+}
+
+/// What each role sees of each table, as it was reviewed. The user of a process has no tenant.
+pub(super) fn render(over_server: &VisibleRows, of_processes: &VisibleRows) -> String {
+    let mut text = String::new();
+    for ((database, table), (there, at_home)) in TABLES.into_iter().zip(over_server.0.iter().zip(&of_processes.0)) {
+        let _ = writeln!(text, "rows of {database}.{table}");
+        for (role, (there, at_home)) in ROLES.into_iter().zip(there.iter().zip(at_home)) {
+            let (there, at_home) = (there.as_deref().unwrap_or_default(), at_home.as_deref().unwrap_or_default());
             let _ = writeln!(text, "  {role:<8} {there}");
             if at_home != there {
                 let _ = writeln!(text, "  {:<8} of a process: {at_home}", "");
