@@ -241,9 +241,9 @@ impl PolicyVisitor {
             return refuse(&format!("reading the file {file}"), TABLES_ONLY_REASON, CATALOG_HINT);
         }
         if let Some(text) = parts.iter().find(|part| part.quote_style == Some('\'')) {
-            let hint = match self.dialect.identifier_quote() {
-                '`' => "Write the name bare or in backquotes.",
-                _ => "Write the name bare or in double quotes.",
+            let hint = match self.dialect.reads_quote('"') {
+                true => "Write the name bare or in double quotes.",
+                false => "Write the name bare or in backquotes.",
             };
             let part = format!("reading the table {text}");
             return refuse(&part, "single quotes are for text", hint);
