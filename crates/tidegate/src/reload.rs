@@ -1,4 +1,4 @@
-//! Reloads the configuration when a file changes, or at SIGHUP.
+//! Reloads the configuration when a file changes, or at SIGHUP. Applies it again when a folder opens that could not be opened.
 //!
 //! File system events only trigger a comparison of the contents, so other files in the folders do no harm. Polling finds
 //! changes without events, for example on network file systems and in replaced folders.
@@ -6,23 +6,27 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use futures::future::join_all;
 use notify::{RecursiveMode, Watcher as _};
+use tidegate_core::Backoff;
 use tidegate_postgres_handlers::HandlerWatcher;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{ConfigApplier, FileHashes, LoadedConfig};
+use crate::ingest::REOPEN_LONGEST;
 
 /// Editors write a file in several steps. It is read when it was stable for this time.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 /// After so many waits, the files are read as they are.
 const DEBOUNCE_TRIES_MAX: usize = 10;
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The first time after which a closed folder is tried again.
+const REOPEN_FIRST: Duration = Duration::from_secs(2);
 
 /// Reloads the configuration `file` when a file of `file_hashes` changes, until `ended` fires.
 pub(crate) fn spawn_reloader(
@@ -49,6 +53,7 @@ struct ConfigReloader {
 
 impl ConfigReloader {
     async fn run(mut self, mut events: mpsc::Receiver<()>, mut sighup: Sighup, ended: CancellationToken) {
+        let mut reopening = FolderReopening { backoff: Backoff::new(REOPEN_FIRST, REOPEN_LONGEST), next_try: None };
         loop {
             let is_requested = tokio::select! {
                 biased;
@@ -63,6 +68,7 @@ impl ConfigReloader {
                 // Limits how often the files are hashed in a busy folder.
                 tokio::time::sleep(DEBOUNCE).await;
             }
+            reopening.try_if_due(&self.applier).await;
         }
     }
 
@@ -103,6 +109,32 @@ impl ConfigReloader {
         }
         self.file_hashes = hashes.with_hashes_of(&before);
         self.folder_watcher.watch(&self.file_hashes);
+    }
+}
+
+/// When folders of tables that take rows are tried again, which were closed for a reason that may pass.
+struct FolderReopening {
+    backoff: Backoff,
+    next_try: Option<Instant>,
+}
+
+impl FolderReopening {
+    async fn try_if_due(&mut self, applier: &ConfigApplier) {
+        if !applier.has_folder_to_try_again() {
+            self.backoff.reset();
+            self.next_try = None;
+            return;
+        }
+        if self.next_try.is_some_and(|next_try| next_try > Instant::now()) {
+            return;
+        }
+        // The first time, it has just been tried.
+        if self.next_try.is_some()
+            && let Some(loaded) = applier.try_folders_again().await
+        {
+            apply_config(applier, &loaded).await;
+        }
+        self.next_try = Some(Instant::now() + self.backoff.next_delay());
     }
 }
 

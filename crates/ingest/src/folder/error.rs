@@ -12,6 +12,8 @@ use crate::write_ahead_log::WriteAheadLogError;
 
 /// When a caller may try again after a failure of the storage.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// EIO, ENFILE and EMFILE, which are of no [`io::ErrorKind`].
+const TRANSIENT_CODES: [i32; 3] = [5, 23, 24];
 
 /// Why a folder could not be opened, or an operation of its owner failed.
 #[derive(Debug, thiserror::Error)]
@@ -113,6 +115,21 @@ impl IngestError {
         }
     }
 
+    /// Whether the folder may open later although nobody mends it: the system lacked space, memory or file descriptors, or
+    /// failed to read or write. Damage lasts.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => is_transient(source),
+            Self::Log(
+                WriteAheadLogError::NoSpace { source }
+                | WriteAheadLogError::Write { source }
+                | WriteAheadLogError::Failed { source }
+                | WriteAheadLogError::Io { source, .. },
+            ) => is_transient(source),
+            _ => false,
+        }
+    }
+
     /// Whether work was ended because the folder is closed.
     pub(crate) fn is_stop(&self) -> bool {
         matches!(self, Self::Delta { source, .. } if matches!(source.as_ref(), DeltaError::Stopped))
@@ -157,6 +174,25 @@ impl IngestError {
         }
         .with_detail(self.to_string())
     }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        Interrupted, OutOfMemory, QuotaExceeded, ResourceBusy, StaleNetworkFileHandle, StorageFull, TimedOut,
+        WouldBlock,
+    };
+    let is_transient_kind = matches!(
+        error.kind(),
+        Interrupted
+            | OutOfMemory
+            | QuotaExceeded
+            | ResourceBusy
+            | StaleNetworkFileHandle
+            | StorageFull
+            | TimedOut
+            | WouldBlock
+    );
+    is_transient_kind || error.raw_os_error().is_some_and(|code| TRANSIENT_CODES.contains(&code))
 }
 
 /// The storage fails or has no room; the caller may try again.

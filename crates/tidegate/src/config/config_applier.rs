@@ -238,6 +238,23 @@ impl ConfigApplier {
         self.applied.lock().config.clone()
     }
 
+    /// Whether the folder of a database is closed for a reason that may pass.
+    pub(crate) fn has_folder_to_try_again(&self) -> bool {
+        self.applied.lock().databases.by_name.values().any(OpenedDatabase::is_tried_again)
+    }
+
+    /// Tries to open such folders again. If one is open now, or closed for another reason, returns the configuration, which
+    /// is to be applied again.
+    pub(crate) async fn try_folders_again(&self) -> Option<Arc<LoadedConfig>> {
+        let databases = self.applied.lock().databases.clone();
+        let loaded = self.current_config()?;
+        let problems = Problems::default();
+        let folders = ingest::open_folders(&loaded, &self.ingest_folders, &self.engine, &problems).await;
+        let was_tried = |name: &str| databases.by_name.get(name).is_some_and(OpenedDatabase::is_tried_again);
+        let is_changed = folders.iter().any(|(name, tables)| was_tried(name) && !tables.folder_use.is_tried_again());
+        is_changed.then_some(loaded)
+    }
+
     /// Opens the databases of `loaded`. Also returns those that take no rows.
     async fn open_all(
         &self,

@@ -237,10 +237,8 @@ impl OpenDatabases {
 
     /// The databases that are not in `previous`, or were opened again.
     pub(super) fn new_databases(&self, previous: &Self) -> impl Iterator<Item = Arc<dyn Database>> {
-        let is_known = |database: &Arc<dyn Database>| {
-            previous.by_name.get(database.name()).is_some_and(|old| Arc::ptr_eq(&old.database, database))
-        };
-        self.databases().filter(move |database| !is_known(database))
+        let new = self.by_name.values().filter(move |opened| !opened.is_kept_from(previous));
+        new.map(|opened| opened.database.clone())
     }
 
     pub(super) fn databases(&self) -> impl Iterator<Item = Arc<dyn Database>> {
@@ -273,13 +271,11 @@ impl OpenDatabases {
     }
 
     /// Reports globs without files, options of tables that do not fit, and problems of databases that are not in
-    /// `previous`: of their policies, whether servers answer, and what their roles could do beyond reading. Returns the databases that refuse the configured login, which are only a warning for the node: it serves the
+    /// `previous` or were opened again: of their policies, whether servers answer, and what their roles could do beyond reading. Returns the databases that refuse the configured login, which are only a warning for the node: it serves the
     /// others.
     pub(super) async fn inspect(&self, previous: &Self, problems: &Problems) -> Vec<ConfigProblem> {
         let mut refused_logins = Vec::new();
-        let is_new = |opened: &&OpenedDatabase| {
-            previous.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry)
-        };
+        let is_new = |opened: &&OpenedDatabase| !opened.is_kept_from(previous);
         let warn = |opened: &OpenedDatabase, found: Vec<String>| {
             problems.warn(found.into_iter().map(|warning| format!("database {}: {warning}", opened.entry.name)));
         };
@@ -313,6 +309,16 @@ impl OpenDatabases {
 }
 
 impl OpenedDatabase {
+    /// Whether it is in `previous`, and was not opened again.
+    fn is_kept_from(&self, previous: &OpenDatabases) -> bool {
+        previous.by_name.get(&self.entry.name).is_some_and(|old| Arc::ptr_eq(&old.database, &self.database))
+    }
+
+    /// Whether its folder is closed for a reason that may pass.
+    pub(super) fn is_tried_again(&self) -> bool {
+        self.parts.folder.as_ref().is_some_and(|folder| folder.folder_use.is_tried_again())
+    }
+
     async fn check_policies(&self, problems: &Problems) {
         if self.entry.used_keys().policies.is_empty() {
             return;

@@ -16,6 +16,9 @@ use super::table_recorder::{ClosedTables, StoredTables, WrittenTables};
 /// When a caller may try again: the other process must end first.
 const LOCKED_RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// The longest time after which a folder that could not be opened for a reason that may pass is tried again.
+pub(crate) const REOPEN_LONGEST: Duration = Duration::from_secs(60);
+
 /// The open ingest folders by their real path. A folder stays open when its configuration changes, as it has one writer.
 #[derive(Debug, Default)]
 pub(crate) struct IngestFolders {
@@ -54,6 +57,11 @@ impl FolderUse {
             Self::Writes(declared) => Some(declared),
             Self::Locked(_) | Self::Closed(_) | Self::Reads => None,
         }
+    }
+
+    /// Whether it is closed for a reason that may pass, so that opening it is tried again.
+    pub(crate) fn is_tried_again(&self) -> bool {
+        matches!(self, Self::Closed(refusal) if refusal.retry_after().is_some())
     }
 }
 
@@ -164,11 +172,16 @@ impl OpenedTables {
     /// The tables of the folder `root` that cannot be opened because of `error`.
     fn closed(name: &str, root: PathBuf, tables: &BTreeMap<String, TableDeclaration>, error: &IngestError) -> Self {
         // Callers read it, and need not know where the folder is.
-        let error = error.to_string().replace(&format!("{}/", root.display()), "");
-        let reason = format!(
-            "is closed: {error}; mend that, or restore the folder of the database from a backup, and restart the server"
-        );
-        let refusal = Error::new(ErrorKind::Unavailable, format!("database {name:?} {reason}"));
+        let problem = error.to_string().replace(&format!("{}/", root.display()), "");
+        let advice = match error.is_transient() {
+            true => "opening it is tried again",
+            false => "mend that, or restore the folder of the database from a backup, and restart the server",
+        };
+        let reason = format!("is closed: {problem}; {advice}");
+        let mut refusal = Error::new(ErrorKind::Unavailable, format!("database {name:?} {reason}"));
+        if error.is_transient() {
+            refusal = refusal.with_retry_after(REOPEN_LONGEST);
+        }
         Self {
             source: Arc::new(ClosedTables::new(root, tables, format!("the database {reason}"))),
             folder_use: FolderUse::Closed(refusal),

@@ -3,4 +3,4 @@
 mod folders;
 mod table_recorder;
 
-pub(crate) use folders::{DeclaredTables, FolderUse, IngestFolders, OpenedTables};
+pub(crate) use folders::{DeclaredTables, FolderUse, IngestFolders, OpenedTables, REOPEN_LONGEST};

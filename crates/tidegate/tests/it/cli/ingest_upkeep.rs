@@ -303,6 +303,32 @@ async fn a_log_that_cannot_be_read_costs_its_database_alone() {
     assert_eq!(std::fs::read(log.join("id")).unwrap(), whole[0]);
 }
 
+/// Its tables are unknown while it is closed.
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_of_a_closed_folder_are_checked_when_it_opens() {
+    let configured = ConfiguredFolder::new(CONFIGURATION);
+    store(&configured, &[1], &[]);
+    let log = configured.folder().join("plant/.tidegate/log");
+    let whole = ["id", "id.copy"].map(|name| std::fs::read(log.join(name)).unwrap());
+    for name in ["id", "id.copy"] {
+        std::fs::write(log.join(name), "damaged").unwrap();
+    }
+    let with_policy =
+        "databases:\n  - {name: plant, ingest: plant, policies: [{table: sensors, rows: 'site = :tenant'}]}\n";
+    configured.write(with_policy);
+    let mut server = serve(&configured);
+    assert_eq!(store_one(&server, "plant/sensors").await.0, 503);
+    for (name, content) in ["id", "id.copy"].iter().zip(&whole) {
+        std::fs::write(log.join(name), content).unwrap();
+    }
+    server.signal("HUP");
+    let found = server.wait_for_log("policies[0].rows");
+    assert!(found.contains("site"), "{found}");
+    assert_eq!(store_one(&server, "plant/sensors").await.0, 503);
+    configured.write(CONFIGURATION);
+    wait_until(async || store_one(&server, "plant/sensors").await.0 == 200).await;
+}
+
 /// What the administrator should know is said at the start, by doctor and by node_status.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_that_take_no_rows_and_open_folders_are_named_before_the_first_write() {

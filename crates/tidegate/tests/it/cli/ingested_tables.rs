@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::rmcp_client::{CLIENT_TRANSPORTS, connect, serve};
-use super::server::{CHANGE_TIMEOUT, Server};
+use super::server::{CHANGE_TIMEOUT, Server, wait_until};
 use super::{ConfiguredFolder, postgres};
 
 const CONFIGURATION: &str = "
@@ -296,6 +296,26 @@ async fn a_full_disk_is_answered_with_retry_after_while_readers_go_on() {
     let text = refused.text().await.unwrap();
     assert!(text.contains("nothing was stored"), "{text}");
     assert_eq!(rows(&server, "plant", "SELECT count(*) FROM sensors").await, stored.to_string());
+}
+
+/// Nobody reloads or restarts the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_a_full_disk_kept_closed_opens_when_there_is_space() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let filler = disk.0.path().join("filler");
+    assert!(std::fs::write(&filler, vec![0; 8 << 20]).is_err(), "the disk is full");
+    let folder = disk.0.path().join("plant");
+    let configured =
+        ConfiguredFolder::new(&CONFIGURATION.replace("ingest: plant", &format!("ingest: '{}'", folder.display())));
+    let server = serve(&configured);
+    let refused = post(&server, "/data/plant/sensors", numbered(0..1)).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["retry-after"], "60");
+    let text = refused.text().await.unwrap();
+    assert!(text.contains("is closed: ") && text.contains("; opening it is tried again"), "{text}");
+    std::fs::remove_file(&filler).unwrap();
+    wait_until(async || post(&server, "/data/plant/sensors", numbered(0..1)).await.status().is_success()).await;
+    assert_eq!(rows(&server, "plant", "SELECT count(*) FROM sensors").await, "1");
 }
 
 #[tokio::test(flavor = "multi_thread")]
