@@ -2,8 +2,10 @@
 //! again, while others are appended and released.
 //!
 //! A crash can only leave the end of the last segment incomplete, as a segment begins after the one before is synced. What
-//! is before a record or a mark was acknowledged. Damage of it is no incomplete end: records are lost. They are passed on
-//! as such, with what is left of their bytes, and the damaged file stays as it is.
+//! is before a mark was acknowledged. What is before a complete record counts as acknowledged, too: records that share a
+//! sync are written together, and a crash of the system may leave only a later one of them, but nothing distinguishes that
+//! from damage. Damage of either is no incomplete end: records are lost. They are passed on as such, with what is left of
+//! their bytes, and the damaged file stays as it is.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -23,6 +25,7 @@ use super::{LogStatus, WriteAheadLogError};
 const CHANGED: &str = "a record was changed, and complete records follow it";
 const CHANGED_LAST: &str = "a record was changed after it was acknowledged";
 const CHANGED_OR_INCOMPLETE: &str = "a record is incomplete or was changed";
+const CHANGED_MARK: &str = "a mark was changed, and no record is lost";
 const MISSING: &str = "the records that follow are missing";
 const UNREADABLE: &str = "neither its header nor its first record can be read";
 const FOLDER: &str = "a folder is in the place of the file";
@@ -406,14 +409,21 @@ fn read_segment(
                     offset += MARK_BYTES as usize;
                     continue;
                 }
-                let Some(record) = decode_record(header.marker, rest).filter(|record| record.sequence == sequence)
+                if let Some(record) = decode_record(header.marker, rest).filter(|record| record.sequence == sequence) {
+                    visit(sequence, record.payload);
+                    offset += record.bytes();
+                    sequence += 1;
+                    continue;
+                }
+                // Only marks stand between two records that follow each other.
+                let Some((start, _)) =
+                    find_record(header.marker, rest, sequence).filter(|(_, found)| *found == sequence)
                 else {
-                    problem = Some(damaged(&path, offset, "a record is incomplete or was changed"));
+                    problem = Some(damaged(&path, offset, CHANGED_OR_INCOMPLETE));
                     break;
                 };
-                visit(sequence, record.payload);
-                offset += record.bytes();
-                sequence += 1;
+                problem.get_or_insert_with(|| damaged(&path, offset, CHANGED_MARK));
+                offset += start;
             }
         }
         _ => problem = Some(damaged(&path, 0, "it has no valid header")),

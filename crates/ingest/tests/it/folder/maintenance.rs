@@ -169,6 +169,16 @@ async fn a_changed_record_of_the_log_is_found_while_the_log_is_open() {
         assert_eq!(found[0].0, segment);
         assert!(found[0].1.contains("a record is incomplete or was changed"), "{found:?}");
     }
+    // The marker of the segment begins its records and marks; a mark has no length.
+    let is_mark =
+        |start: &usize| content[*start..].starts_with(&content[12..20]) && content[start + 8..][..4] == [0_u8; 4];
+    let mut changed = content.clone();
+    changed[(32..content.len() - 24).find(is_mark).unwrap() + 20] ^= 1;
+    std::fs::write(&segment, changed).unwrap();
+    for table in ["readings", "others"] {
+        let found = problems(table).await;
+        assert!(found.len() == 1 && found[0].1.contains("a mark was changed, and no record is lost"), "{found:?}");
+    }
     std::fs::write(&segment, &content[..middle]).unwrap();
     assert_eq!(problems("readings").await.len(), 1, "acknowledged records are missing");
     std::fs::write(&segment, &content[..32]).unwrap();
