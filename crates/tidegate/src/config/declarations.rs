@@ -10,8 +10,9 @@ use tidegate_query::{AnswerMode, Delivery};
 use tidegate_runtime::{CacheHint, PromptArgument, ToolAnnotations};
 use tidegate_sql::{Isolation, Transaction};
 use tidegate_tools::declared::{
-    DeclaredInput, DeclaredInsert, DeclaredPreset, DeclaredPrompt, DeclaredResource, DeclaredSql, DeclaredTool,
-    FixedOutput, HttpDefinition, InputKind, PromptPart, ResourceContent, ScalarType, TemplateError, TextTemplate,
+    CACHE_OF_WRITER, DeclaredInput, DeclaredInsert, DeclaredPreset, DeclaredPrompt, DeclaredResource, DeclaredSql,
+    DeclaredTool, FixedOutput, HttpDefinition, InputKind, PromptPart, ResourceContent, ScalarType, TemplateError,
+    TextTemplate,
 };
 
 use super::LoadedConfig;
@@ -54,7 +55,7 @@ pub(super) fn build_insert_tool(
         problems.add("", "needs one of sql, insert_into and http; insert_into names the database");
     }
     if entry.cache.is_some() {
-        problems.add("cache", "has no effect on a tool that writes; remove it");
+        problems.add("cache", CACHE_OF_WRITER);
     }
     let tool = build_tool(entry, DeclaredInsert, inline, &problems);
     problems.checked(tool)

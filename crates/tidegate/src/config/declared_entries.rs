@@ -6,7 +6,9 @@ use futures::StreamExt as _;
 use tidegate_core::{Budget, CallLimits, Limits, suggestion};
 use tidegate_query::NodeMemory;
 use tidegate_tools::IngestToolOptions;
-use tidegate_tools::declared::{AllowedHosts, DeclarationProblem, HttpClient, HttpProblem, PreparedResource};
+use tidegate_tools::declared::{
+    AllowedHosts, CACHE_OF_WRITER, DeclarationProblem, HttpClient, HttpProblem, PreparedResource,
+};
 
 use super::databases::OpenDatabases;
 use super::named_table::NamedTable;
@@ -46,7 +48,12 @@ fn add_preset_tools(mut state: ServedState, config: &Config, inline: Budget, pro
             let prepared = match offered().find(|tool| tool.name == *name) {
                 Some(built_in) => problems.accept(declared.prepare(built_in).map_err(nest_problems(&path))),
                 // The process that writes rows offers the tool.
-                None if names::row_tools(config).any(|tool| tool == name) => None,
+                None if names::row_tools(config).any(|tool| tool == name) => {
+                    if entry.cache.is_some() && !names::READING_ROW_TOOLS.contains(&name.as_str()) {
+                        problems.add(format_args!("{path}.cache"), CACHE_OF_WRITER);
+                    }
+                    None
+                }
                 None => {
                     let nearest = suggestion(name, offered().map(|tool| tool.name.as_str()));
                     let message = format!("this server offers no built-in tool {name:?}{nearest}");

@@ -12,6 +12,9 @@ use super::problems::Problems;
 use super::types::Config;
 use crate::node::ServedState;
 
+/// The [tools for rows](row_tools) that only read.
+pub(super) const READING_ROW_TOOLS: [&str; 2] = ["ingest_status", "get_trace"];
+
 pub(super) fn add_toolsets(state: ServedState, config: &Config, problems: &Problems) -> ServedState {
     for name in config.toolsets.keys() {
         let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));

@@ -15,7 +15,7 @@ pub use self::http::{
     HttpToolHandler,
 };
 pub use self::input::{DeclaredInput, InputKind, ScalarType};
-pub use self::preset::DeclaredPreset;
+pub use self::preset::{CACHE_OF_WRITER, DeclaredPreset};
 pub use self::prompt::{DeclaredPrompt, PromptPart};
 pub use self::resource::{DeclaredResource, PreparedResource, ResourceContent};
 pub(crate) use self::resource::{is_safe_path_component, media_type_from_extension};

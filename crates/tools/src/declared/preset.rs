@@ -9,6 +9,9 @@ use tidegate_runtime::{Tool, ToolAnnotations, ToolPreset};
 
 use super::{DeclarationProblem, DeclaredTool};
 
+/// What is wrong with `cache` in the declaration of a tool that writes, whose answers no client may cache.
+pub const CACHE_OF_WRITER: &str = "has no effect on a tool that writes; remove it";
+
 /// The arguments of a built-in tool that a declaration has.
 #[derive(Debug, Clone, Default)]
 pub struct DeclaredPreset {
@@ -25,11 +28,17 @@ impl DeclaredTool<DeclaredPreset> {
     /// # Errors
     /// All errors of the declaration.
     pub fn prepare(self, built_in: &Tool) -> Result<Tool, Vec<DeclarationProblem>> {
-        let preset = self.action.check(built_in)?;
+        let hints = built_in.annotations.clone().unwrap_or_default();
+        let has_vain_cache = self.cache.is_some() && hints.read_only == Some(false);
+        let vain_cache = has_vain_cache
+            .then(|| DeclarationProblem::new("cache", Error::new(ErrorKind::InvalidArguments, CACHE_OF_WRITER)));
+        let preset = match (self.action.check(built_in), vain_cache) {
+            (Ok(preset), None) => preset,
+            (checked, vain_cache) => return Err(checked.err().into_iter().flatten().chain(vain_cache).collect()),
+        };
         let narrow = |schema: &JsonSchema| JsonSchema::object(preset.narrow(schema.json())).map(Arc::new);
         let input_schema = narrow(&built_in.input_schema).map_err(at_tool)?;
         let full_schema = built_in.full_schema.as_deref().map(narrow).transpose().map_err(at_tool)?;
-        let hints = built_in.annotations.clone().unwrap_or_default();
         let annotations = ToolAnnotations {
             read_only: self.annotations.read_only.or(hints.read_only),
             destructive: self.annotations.destructive.or(hints.destructive),

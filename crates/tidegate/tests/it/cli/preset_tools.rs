@@ -80,6 +80,23 @@ tools:
 }
 
 #[test]
+fn config_check_reports_a_cache_of_a_tool_that_writes() {
+    let configured = ConfiguredFolder::new(
+        "databases: [{name: shop, files: shop}, {name: plant, ingest: plant}]
+tools:
+  - {name: a, description: A, tool: append_rows, cache: {ttl: 5m}}
+  - {name: b, description: B, tool: cancel_job, cache: {ttl: 5m}}
+  - {name: c, description: C, tool: ingest_status, cache: {ttl: 5m}}
+  - {name: d, description: D, tool: query, cache: {ttl: 5m}}
+",
+    );
+    let text = configured.usage_error(&["config", "check"]);
+    let reported = text.lines().filter(|line| line.contains(".cache: has no effect on a tool that writes; remove it"));
+    assert_eq!(reported.count(), 2, "{text}");
+    assert!(text.contains("tools[0].cache: ") && text.contains("tools[1].cache: "), "{text}");
+}
+
+#[test]
 fn callers_need_the_rights_to_both_tools() {
     let configured = ConfiguredFolder::new(&format!(
         "{CONFIGURATION}    access: [orders]
