@@ -286,7 +286,7 @@ async fn nulls_among_the_values_of_a_dictionary_are_null() {
 /// A dictionary with one text is small, and its rows are not.
 #[tokio::test]
 async fn values_of_dictionaries_in_files_are_sent_in_short_batches() {
-    const ROWS: usize = 2_000;
+    const ROWS: usize = 400;
     let text_bytes = 1 << 20;
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(text_bytes)]));
     let texts: ArrayRef = Arc::new(DictionaryArray::new(Int8Array::from(vec![0; ROWS]), texts));

@@ -200,6 +200,11 @@ impl Metadata {
         list(&package["dependencies"]).iter().map(|dependency| text(&dependency["name"]))
     }
 
+    /// The manifests of the members.
+    pub(super) fn manifests(&self) -> Vec<&str> {
+        self.members().into_iter().map(|package| text(&package["manifest_path"])).collect()
+    }
+
     /// The members that name `library` in their manifest.
     pub(super) fn members_with_dependency(&self, library: &str) -> Vec<&str> {
         let members = self.members().into_iter();
