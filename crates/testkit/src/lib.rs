@@ -8,6 +8,7 @@
 //! - [`connections`]: a TCP proxy that holds connections until a test releases them; the two ends of standard input and
 //!   output, in memory.
 //! - `test_database` (feature `postgres`): a database of its own on the server that `scripts/postgres` starts.
+//! - [`test_job`]: the job of a call that runs until a test drops it.
 //! - [`sql_logic_test`]: the scripts of `tests/slt`, for each engine; [`fuzz_corpus`]: the stored inputs of the fuzz
 //!   targets.
 #![allow(missing_docs, reason = "no API: the tests beside it are its only users")]
@@ -21,6 +22,7 @@ pub mod schema;
 pub mod sql_logic_test;
 #[cfg(feature = "postgres")]
 pub mod test_database;
+pub mod test_job;
 pub mod token_authenticator;
 pub mod token_signer;
 pub mod wait;

@@ -9,15 +9,11 @@ use std::time::{Duration, SystemTime};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
-use tidegate_core::{CallOrigin, CallTarget, Caller, Error, LogLevel, Principal, TransportKind};
+use tidegate_core::{Error, Principal};
 use tidegate_engines::{EmbeddedDatabase, Engine, EngineOptions, FileLimits};
 use tidegate_query::{Catalog, Database, Freshness, Plan, QueryRows, TableStatus};
-use tidegate_runtime::{
-    Answer, Call, Job, Registry, Reply, ReplyNotification, ReplyPart, Snapshot, SnapshotBuilder, Tool,
-    event::{ClientLogSubscriber, EventDispatcher, Subscriber},
-    handler_fn,
-};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
+pub(crate) use tidegate_testkit::test_job::TestJob;
 
 /// Longer than any wait in these tests may take, on any machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -273,49 +269,6 @@ pub(crate) fn lines(batches: &[RecordBatch]) -> String {
         }
     }
     lines.join("\n")
-}
-
-/// A job that runs until it is cancelled or dropped.
-pub(crate) struct TestJob {
-    pub(crate) job: Arc<Job>,
-    /// The job is cancelled when its reply is dropped.
-    reply: Reply,
-}
-
-impl TestJob {
-    pub(crate) async fn start() -> Self {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |call| {
-            let sender = sender.lock().unwrap().take();
-            async move {
-                let _ = sender.unwrap().send(call.job().clone());
-                call.cancelled().await;
-                Ok(Answer::content(Vec::new()))
-            }
-        });
-        let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-        let client_log: Arc<dyn Subscriber> = Arc::new(ClientLogSubscriber);
-        let registry = Registry::new(snapshot, EventDispatcher::new([client_log]));
-        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let mut call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
-        call.log_level = Some(LogLevel::Debug);
-        let reply = registry.call(call).unwrap();
-        let job = receiver.await.unwrap();
-        Self { job, reply }
-    }
-
-    /// The next log message for the client that contains these words.
-    pub(crate) async fn next_log(&mut self, words: &str) -> String {
-        loop {
-            let part = self.reply.next().await.unwrap();
-            if let ReplyPart::Notification(ReplyNotification::Log { data, .. }) = part
-                && data.to_string().contains(words)
-            {
-                return data.to_string();
-            }
-        }
-    }
 }
 
 /// Rows `0..count` of an id and a text.

@@ -7,11 +7,11 @@ use arrow::array::RecordBatch;
 use futures::StreamExt;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
-use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportKind};
+use tidegate_core::{Error, Principal};
 use tidegate_mysql::{MySqlDatabase, MySqlOptions, MySqlTarget};
 use tidegate_query::{Connections, Database, QueryRows};
-use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
+pub(crate) use tidegate_testkit::test_job::TestJob;
 pub(crate) use tidegate_testkit::wait::{wait_until, within_timeout};
 
 /// A variable that `scripts/mariadb` sets.
@@ -135,33 +135,4 @@ pub(crate) fn format_rows(batches: &[RecordBatch]) -> String {
         }
     }
     lines.join("\n")
-}
-
-/// A job that runs until it is cancelled or dropped.
-pub(crate) struct TestJob {
-    pub(crate) job: Arc<Job>,
-    #[expect(dead_code, reason = "the job is cancelled when its reply is dropped")]
-    reply: Reply,
-}
-
-impl TestJob {
-    pub(crate) async fn start() -> Self {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |call| {
-            let sender = sender.lock().unwrap().take();
-            async move {
-                let _ = sender.unwrap().send(call.job().clone());
-                call.cancelled().await;
-                Ok(Answer::content(Vec::new()))
-            }
-        });
-        let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-        let registry = Registry::new(snapshot, EventDispatcher::default());
-        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
-        let reply = registry.call(call).unwrap();
-        let job = receiver.await.unwrap();
-        Self { job, reply }
-    }
 }

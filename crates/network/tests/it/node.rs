@@ -8,14 +8,13 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::Int64Type;
 use futures::TryStreamExt;
-use tidegate_core::{
-    AllowAll, Authenticator, CallLimits, CallOrigin, CallTarget, Caller, Error, Principal, TransportKind,
-};
+use tidegate_core::{AllowAll, Authenticator, Error, Principal};
 use tidegate_network::{FlightOptions, FlightSqlDatabase, FlightSqlOptions, RunningFlightServer, serve_flight};
 use tidegate_query::{Database, Databases, Executor, NodeDatabase, QueryRows};
+use tidegate_runtime::Registry;
 use tidegate_runtime::event::EventDispatcher;
-use tidegate_runtime::{Answer, Call, Job, Registry, Reply, Snapshot, SnapshotBuilder, Tool, handler_fn};
 use tidegate_sql::{Parameter, Statement};
+pub(crate) use tidegate_testkit::test_job::TestJob;
 use tidegate_testkit::wait::within_timeout;
 use tidegate_tools::{NodeIdentity, ToolServices, snapshot};
 use tidegate_transport::tls::Tls;
@@ -93,39 +92,6 @@ pub(crate) fn client(urls: &[String]) -> FlightSqlDatabase {
 
 pub(crate) fn client_with(options: FlightSqlOptions) -> FlightSqlDatabase {
     FlightSqlDatabase::new("oslo", FlightSqlOptions { database: Some("plant".to_owned()), ..options }).unwrap()
-}
-
-/// A job that runs until it is cancelled or dropped.
-pub(crate) struct TestJob {
-    pub(crate) job: Arc<Job>,
-    _reply: Reply,
-}
-
-impl TestJob {
-    pub(crate) async fn start() -> Self {
-        Self::start_within(Duration::from_secs(300)).await
-    }
-
-    pub(crate) async fn start_within(timeout: Duration) -> Self {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |call| {
-            let sender = sender.lock().unwrap().take();
-            async move {
-                let _ = sender.unwrap().send(call.job().clone());
-                call.cancelled().await;
-                Ok(Answer::content(Vec::new()))
-            }
-        });
-        let limits = CallLimits { timeout: Some(timeout), ..CallLimits::default() };
-        let tool = Tool::new("wait", "Waits.", handler).with_limits(limits);
-        let snapshot: Snapshot = SnapshotBuilder::new().tool(tool).build();
-        let registry = Registry::new(snapshot, EventDispatcher::default());
-        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let caller = Caller::new(Principal::process_user(), origin);
-        let reply = registry.call(Call::new(CallTarget::Tool("wait".to_owned()), caller)).unwrap();
-        Self { job: receiver.await.unwrap(), _reply: reply }
-    }
 }
 
 /// Starts `sql`, for the user of the process.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
-use tidegate_core::{CallOrigin, CallTarget, Caller, Error, Principal, TransportKind};
+use tidegate_core::{Error, Principal};
 use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::{Database, Plan, QueryRows};
-use tidegate_runtime::{Answer, Call, Job, Registry, Reply, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn};
 use tidegate_sql::{Parameter, SqlDialect, Statement, Transaction};
 pub(crate) use tidegate_testkit::test_database::{TestDatabase, connect, variable, wait_until, within_timeout};
+pub(crate) use tidegate_testkit::test_job::TestJob;
 
 /// Tidegate's engine on a database of a test.
 pub(crate) trait OpenDatabase {
@@ -118,33 +118,4 @@ pub(crate) fn format_rows(batches: &[RecordBatch]) -> String {
         }
     }
     lines.join("\n")
-}
-
-/// A job that runs until it is cancelled or dropped.
-pub(crate) struct TestJob {
-    pub(crate) job: Arc<Job>,
-    #[expect(dead_code, reason = "the job is cancelled when its reply is dropped")]
-    reply: Reply,
-}
-
-impl TestJob {
-    pub(crate) async fn start() -> Self {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |call| {
-            let sender = sender.lock().unwrap().take();
-            async move {
-                let _ = sender.unwrap().send(call.job().clone());
-                call.cancelled().await;
-                Ok(Answer::content(Vec::new()))
-            }
-        });
-        let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-        let registry = Registry::new(snapshot, EventDispatcher::default());
-        let origin = CallOrigin { transport: TransportKind::CommandLine, peer: None };
-        let call = Call::new(CallTarget::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
-        let reply = registry.call(call).unwrap();
-        let job = receiver.await.unwrap();
-        Self { job, reply }
-    }
 }

@@ -70,7 +70,7 @@ async fn reports_a_table_changed_after_planning() {
     let (folder, node) = open_database(TABLES);
     let plan = node.plan("SELECT * FROM orders", Vec::<Parameter>::new()).await.unwrap();
     drop(folder.write("data.db", "ALTER TABLE orders ADD COLUMN late INTEGER"));
-    let job = crate::support::TestJob::start(None).await;
+    let job = crate::support::TestJob::start().await;
     let mut rows = plan.run(&job.job).await.unwrap();
     let error = futures::StreamExt::next(&mut rows.batches).await.unwrap().unwrap_err();
     insta::assert_snapshot!(format!("{}: {error}", error.kind().name()), @r#"

@@ -98,7 +98,7 @@ impl SqliteFixture {
 
     async fn collect_batches(&self, statement: &Statement) -> Result<Vec<RecordBatch>, Error> {
         let plan = self.database.plan(statement, &self.principal).await?;
-        let job = TestJob::start(None).await;
+        let job = TestJob::start().await;
         let rows = plan.run(&job.job).await?;
         let mut batches = Vec::new();
         let mut stream = rows.batches;

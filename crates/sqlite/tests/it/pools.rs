@@ -39,7 +39,7 @@ async fn waiting_call_ends_at_its_deadline() {
     let (_folder, node) = open_database_with("CREATE TABLE t (a)", one_connection());
     let plan = node.plan("SELECT a FROM t", Vec::new()).await.unwrap();
     let (_job, rows) = node.start(MANY_ROWS_SQL).await;
-    let job = TestJob::start(Some(Duration::from_millis(50))).await;
+    let job = TestJob::start_within(Duration::from_millis(50)).await;
     let error = within_timeout("the end", plan.run(&job.job)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     drop(rows);

@@ -99,7 +99,7 @@ async fn unread_job_can_be_cancelled() {
 async fn deadline_stops_the_query() {
     let (_folder, node) = open_database("");
     let plan = node.plan(ENDLESS_SQL, Vec::new()).await.unwrap();
-    let job = TestJob::start(Some(Duration::from_millis(100))).await;
+    let job = TestJob::start_within(Duration::from_millis(100)).await;
     // On a busy machine, the time may be over before the query runs.
     let mut run = plan.run(&job.job).await;
     let kind = match &mut run {

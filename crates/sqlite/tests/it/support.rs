@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 use rusqlite::Connection;
-use tidegate_core::{CallLimits, CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind};
+use tidegate_core::{CallOrigin, CallTarget, Caller, Content, Error, Format, Principal, TransportKind};
 use tidegate_query::{
     AnswerMode, ColumnEntry, Database, Executor, OutputOptions, Plan, QueryRequest, QueryRows, TableStatus,
 };
 use tidegate_runtime::{
-    Answer, Call, Job, Registry, Reply, ReplyPart, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
+    Call, Registry, Reply, ReplyPart, Snapshot, SnapshotBuilder, Tool, event::EventDispatcher, handler_fn,
 };
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
+pub(crate) use tidegate_testkit::test_job::TestJob;
 pub(crate) use tidegate_testkit::wait::{wait_until, within_timeout};
 
 /// A folder that is removed with the test.
@@ -74,14 +74,14 @@ impl SqliteFixture {
 
     /// Starts `sql` as a job that waits for the rows.
     pub(crate) async fn start(&self, sql: &str) -> (TestJob, QueryRows) {
-        let job = TestJob::start(None).await;
+        let job = TestJob::start().await;
         let rows = self.plan(sql, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
         (job, rows)
     }
 
     pub(crate) async fn batches(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Vec<RecordBatch>, Error> {
         let plan = self.plan(sql, parameters).await?;
-        let job = TestJob::start(None).await;
+        let job = TestJob::start().await;
         let rows = plan.run(&job.job).await?;
         let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
         let mut stream = rows.batches;
@@ -176,31 +176,6 @@ impl SqliteFixture {
     /// Waits until all connections are free.
     pub(crate) async fn wait_for_free_connections(&self, connections: usize) {
         wait_until("the end of the queries", || async { self.database.free_connections() >= connections }).await;
-    }
-}
-
-/// A job that runs until it is cancelled or dropped.
-pub(crate) struct TestJob {
-    pub(crate) job: Arc<Job>,
-    #[allow(dead_code, reason = "the job is cancelled when its reply is dropped")]
-    reply: Reply,
-}
-
-impl TestJob {
-    pub(crate) async fn start(timeout: Option<Duration>) -> Self {
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
-        let handler = handler_fn(move |call| {
-            let sender = sender.lock().unwrap().take();
-            async move {
-                let _ = sender.unwrap().send(call.job().clone());
-                call.cancelled().await;
-                Ok(Answer::content(Vec::new()))
-            }
-        });
-        let limits = CallLimits { timeout, ..CallLimits::default() };
-        let reply = call(Tool::new("wait", "Waits.", handler).with_limits(limits));
-        Self { job: receiver.await.unwrap(), reply }
     }
 }
 
