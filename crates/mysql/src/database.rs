@@ -112,8 +112,7 @@ impl Database for MySqlDatabase {
     }
 
     async fn excess_privileges(&self) -> Result<Vec<String>, Error> {
-        let findings = self.server.findings().await?;
-        self.server.set_reported(&findings);
+        let findings = self.server.findings_for_owner().await?;
         Ok(findings.iter().map(ToString::to_string).collect())
     }
 

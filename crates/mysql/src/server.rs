@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Error as MySqlError, Params, Row, Statement as PreparedStatement, Value};
-use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind, nearest_names};
-use tidegate_query::RoleFinding;
+use tidegate_core::{Error, nearest_names};
+use tidegate_query::{LoginCheck, RoleFinding};
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::Statement;
 
@@ -26,10 +25,7 @@ pub(crate) struct MySqlServer {
     /// The database of the connection string.
     default_schema: Option<String>,
     catalog: LoadingCache<(), ServerCatalog>,
-    /// The privileges beyond reading.
-    findings: LoadingCache<(), Vec<RoleFinding>>,
-    /// Those that the owner knows.
-    reported_findings: Mutex<Arc<Vec<RoleFinding>>>,
+    login: LoginCheck,
 }
 
 /// The catalog and the rights are read again while they are used. A change takes effect within `expire_after`.
@@ -50,8 +46,8 @@ impl MySqlServer {
         options: Arc<MySqlOptions>,
         default_schema: Option<String>,
     ) -> Self {
-        let (catalog, findings) = (LoadingCache::new(CATALOG_AGES), LoadingCache::new(CATALOG_AGES));
-        Self { database, pool, options, default_schema, catalog, findings, reported_findings: Mutex::default() }
+        let login = LoginCheck::new(database.clone(), "account", options.strict, CATALOG_AGES);
+        Self { database, pool, options, default_schema, catalog: LoadingCache::new(CATALOG_AGES), login }
     }
 
     /// The tables and their columns.
@@ -94,22 +90,15 @@ impl MySqlServer {
     /// With `strict`, an account with further privileges is an error. Otherwise the log has them, and no call waits for
     /// that.
     async fn check_account(self: &Arc<Self>) -> Result<(), Error> {
-        if !self.options.strict {
-            if let Some(findings) = self.findings.peek(&(), || self.clone().load_findings()) {
-                self.report_findings(&findings);
-            }
-            return Ok(());
+        for finding in self.login.check(|| self.clone().load_findings()).await? {
+            tracing::warn!(database = %self.database, "{finding}");
         }
-        if self.findings().await?.is_empty() {
-            return Ok(());
-        }
-        let message = format!("the database {} is closed: its account can do more than read", self.database);
-        Err(Error::new(ErrorKind::Unavailable, message)
-            .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."))
+        Ok(())
     }
 
-    pub(crate) async fn findings(self: &Arc<Self>) -> Result<Arc<Vec<RoleFinding>>, Error> {
-        self.findings.get(&(), || self.clone().load_findings()).await
+    /// The privileges beyond reading, for the owner.
+    pub(crate) async fn findings_for_owner(self: &Arc<Self>) -> Result<Arc<Vec<RoleFinding>>, Error> {
+        self.login.findings_for_owner(|| self.clone().load_findings()).await
     }
 
     async fn load_findings(self: Arc<Self>) -> Result<Vec<RoleFinding>, Error> {
@@ -119,22 +108,6 @@ impl MySqlServer {
         let found = role::inspect(&mut lease.session()?.connection).await.map_err(|error| self.error(&error))?;
         lease.mark_idle();
         Ok(found)
-    }
-
-    /// Records that the owner knows the findings.
-    pub(crate) fn set_reported(&self, findings: &Arc<Vec<RoleFinding>>) {
-        *self.reported_findings.lock() = findings.clone();
-    }
-
-    fn report_findings(&self, findings: &Arc<Vec<RoleFinding>>) {
-        let mut reported = self.reported_findings.lock();
-        if Arc::ptr_eq(&reported, findings) {
-            return;
-        }
-        for finding in findings.iter().filter(|finding| !reported.contains(finding)) {
-            tracing::warn!(database = %self.database, "{finding}");
-        }
-        *reported = findings.clone();
     }
 
     /// Prepares `text` of `statement`. The error names what exists, if a table or a column does not.

@@ -71,9 +71,7 @@ impl PostgresDatabase {
     /// # Errors
     /// `Unavailable` if the server cannot be reached.
     pub async fn inspect(&self) -> Result<Vec<RoleFinding>, Error> {
-        let findings = self.server.findings().await?;
-        self.server.set_reported(&findings);
-        Ok(findings.to_vec())
+        Ok(self.server.findings_for_owner().await?.to_vec())
     }
 
     /// The number of connections that calls hold now.

@@ -4,9 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::RoleFinding;
+use tidegate_query::{LoginCheck, RoleFinding};
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, Isolation, SqlDialect, Statement, Transaction};
 use tokio_postgres::error::SqlState;
@@ -25,10 +24,7 @@ pub(crate) struct PostgresServer {
     pub(crate) database: Arc<str>,
     pub(crate) pool: Pool,
     pub(crate) options: Arc<PostgresOptions>,
-    /// The privileges beyond reading.
-    findings: LoadingCache<(), Vec<RoleFinding>>,
-    /// Those that the owner knows.
-    reported_findings: Mutex<Arc<Vec<RoleFinding>>>,
+    login: LoginCheck,
     /// By role.
     restrictions: LoadingCache<Option<String>, FunctionRestrictions>,
 }
@@ -43,8 +39,8 @@ const CATALOG_AGES: CacheAges = CacheAges {
 
 impl PostgresServer {
     pub(crate) fn new(database: Arc<str>, pool: Pool, options: Arc<PostgresOptions>) -> Self {
-        let (findings, restrictions) = (LoadingCache::new(CATALOG_AGES), LoadingCache::new(CATALOG_AGES));
-        Self { database, pool, options, findings, reported_findings: Mutex::default(), restrictions }
+        let login = LoginCheck::new(database.clone(), "login role", options.strict, CATALOG_AGES);
+        Self { database, pool, options, login, restrictions: LoadingCache::new(CATALOG_AGES) }
     }
 
     /// The database identity of `principal`; `Forbidden` if it has no role there.
@@ -126,18 +122,10 @@ impl PostgresServer {
 
     /// With `strict`, a login role with further privileges is an error. Otherwise the log has them, and no call waits for that.
     pub(crate) async fn check_login_role(self: &Arc<Self>) -> Result<(), Error> {
-        if !self.options.strict {
-            if let Some(findings) = self.findings.peek(&(), || self.clone().load_findings()) {
-                self.report_findings(&findings);
-            }
-            return Ok(());
+        for finding in self.login.check(|| self.clone().load_findings()).await? {
+            tracing::warn!(database = %self.database, "{finding}");
         }
-        if self.findings().await?.is_empty() {
-            return Ok(());
-        }
-        let message = format!("the database {} is closed: its login role can do more than read", self.database);
-        Err(Error::new(ErrorKind::Unavailable, message)
-            .with_hint("The owner of the node finds the reasons in its log and with tidegate doctor."))
+        Ok(())
     }
 
     pub(crate) async fn begin(
@@ -170,25 +158,9 @@ impl PostgresServer {
         Ok(cached)
     }
 
-    /// The privileges beyond reading of the login role and of the roles that calls run as.
-    pub(crate) async fn findings(self: &Arc<Self>) -> Result<Arc<Vec<RoleFinding>>, Error> {
-        self.findings.get(&(), || self.clone().load_findings()).await
-    }
-
-    /// Records that the owner knows the findings.
-    pub(crate) fn set_reported(&self, findings: &Arc<Vec<RoleFinding>>) {
-        *self.reported_findings.lock() = findings.clone();
-    }
-
-    fn report_findings(&self, findings: &Arc<Vec<RoleFinding>>) {
-        let mut reported = self.reported_findings.lock();
-        if Arc::ptr_eq(&reported, findings) {
-            return;
-        }
-        for finding in findings.iter().filter(|finding| !reported.contains(finding)) {
-            tracing::warn!(database = %self.database, "{finding}");
-        }
-        *reported = findings.clone();
+    /// The privileges beyond reading of the login role and of the roles that calls run as, for the owner.
+    pub(crate) async fn findings_for_owner(self: &Arc<Self>) -> Result<Arc<Vec<RoleFinding>>, Error> {
+        self.login.findings_for_owner(|| self.clone().load_findings()).await
     }
 
     async fn load_findings(self: Arc<Self>) -> Result<Vec<RoleFinding>, Error> {

@@ -14,6 +14,7 @@ mod distinct;
 mod executor;
 mod format;
 mod ingest;
+mod login_check;
 mod named_enum;
 mod network;
 mod node_memory;
@@ -48,6 +49,7 @@ pub use ingest::{
     REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite, TargetColumn, WriteMode, WritePlan,
     WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, WriteTarget, is_rejects_table, rejected_rows_schema,
 };
+pub use login_check::LoginCheck;
 pub use network::{
     MissingNode, MissingNodes, Network, NodeCheck, NodeDatabase, NodeObservation, NodeTable, NodeTables, NodeWrite,
     PartRange, TablePart, is_node_failure,
