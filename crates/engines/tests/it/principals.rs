@@ -19,7 +19,7 @@ async fn uninterruptible_planning_does_not_block_other_principals() {
     let node = folder.database_with(two_thread_options());
     let long = "SELECT levenshtein(repeat('a', 8000), repeat('b', 8000))";
     let long = Statement::parse(long, SqlDialect::DataFusion).unwrap();
-    let greedy: Vec<_> = (0..8)
+    let greedy: Vec<_> = (0..4)
         .map(|_| {
             let (database, statement) = (node.database.clone(), long.clone());
             tokio::spawn(async move { database.plan(&statement, &principal("greedy")).await.is_ok() })
