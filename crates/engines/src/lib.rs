@@ -15,7 +15,7 @@ pub use embedded::{
     LogTableOptions, NumberFormat, RaggedRows, RecordedFile, RecordedTable, RecordedTables, RowSelect, TableRecorder,
     TextEncoding, TextTableOptions, glob_folder, table_glob,
 };
-pub use federated::FederatedDatabase;
+pub use federated::{FederatedDatabase, ResultDatabases};
 pub use network::{HeldRows, HeldValues, NetworkDatabase, NetworkIngest, NetworkNode, NetworkOptions, PartialAnswers};
 pub use system::{
     ColumnCondition, ColumnTest, JournalTable, LiveTable, MachineTable, OfferedTable, PostgresTable, ReadContext,

@@ -129,6 +129,11 @@ pub trait Database: Send + Sync + 'static {
         None
     }
 
+    /// The databases whose tables it joins, if it has no tables of its own.
+    fn members(&self) -> Vec<Arc<dyn Database>> {
+        Vec::new()
+    }
+
     /// Notes for the administrator, such as merged or skipped files: one sentence each.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod node_memory;
 mod progress;
 mod render;
 mod request;
+mod result_table;
 mod row_policy;
 mod secrets;
 mod spec;
@@ -55,7 +56,8 @@ pub use network::{
     PartRange, TablePart, is_node_failure,
 };
 pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
-pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest};
+pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest, TableOptions};
+pub use result_table::{RESULTS_DATABASE, ResultTable, ResultTables, missing_result_table};
 pub use row_policy::{
     HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter, RowPolicies,
     RowPolicy, RowValue, TableView, UNFIT_POLICY_HINT, ValueKind,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Format};
+use tidegate_results::RequiredAccess;
 use tidegate_sql::Statement;
 
 use crate::database::Database;
@@ -54,6 +55,17 @@ pub struct OutputOptions {
     pub overflow_hint: &'static str,
     /// What happens to the rows of a query that do not fit inline.
     pub overflow: OverflowPolicy,
+    /// How a stored result of a query becomes a table, if the caller requested one.
+    pub table: Option<TableOptions>,
+    /// What a stored answer depends on, if the query reads stored results.
+    pub required_access: Vec<RequiredAccess>,
+}
+
+/// How a stored result becomes a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableOptions {
+    /// The name that the caller chose.
+    pub alias: Option<String>,
 }
 
 impl OutputOptions {
@@ -79,6 +91,8 @@ named_enum! {
         Inline = "inline",
         /// In a stored result; the answer is a preview of it.
         Blocks = "blocks",
+        /// In a stored result that is used as a table; the answer is its name and a preview of it.
+        Table = "table",
     }
 }
 

@@ -14,9 +14,9 @@ use crate::spec::{
 const ITEMS_MAX: usize = 200;
 const VIOLATIONS_MAX: usize = 20;
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "database", "table", "select", "distinct", "where", "joins", "group_by", "having", "order_by", "limit", "offset",
-    "format", "extract", "mode", "delivery", "cursor", "no_cache",
+    "format", "extract", "mode", "delivery", "save_as", "cursor", "no_cache",
 ];
 
 impl QuerySpec {
@@ -49,6 +49,7 @@ impl QuerySpec {
         spec.extract = reader.read_optional_text(arguments, "", "extract");
         spec.mode = reader.read_choice(arguments, "", "mode", &AnswerMode::ALL, AnswerMode::name).unwrap_or_default();
         reader.read_choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name);
+        reader.read_optional_text(arguments, "", "save_as");
         reader.read_optional_text(arguments, "", "cursor");
         reader.read_bool(arguments, "", "no_cache");
         reader.finish(spec)
@@ -500,6 +501,7 @@ impl QuerySpec {
                 "format": {"type": "string", "enum": Format::FOR_MODELS.map(Format::name)},
                 "extract": {"type": "string", "description": "Only the unique values of this column, sorted"},
                 "delivery": {"type": "string", "enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
+                "save_as": {"type": "string"},
                 "cursor": {"type": "string", "description": "For the next page"},
                 "no_cache": {"type": "boolean"},
                 "mode": {"type": "string", "enum": AnswerMode::ALL.map(AnswerMode::name), "default": AnswerMode::default().name()},

@@ -13,7 +13,7 @@ mod result_store;
 mod result_writer;
 
 pub use block::{END as END_OF_STREAM, ResultBlock};
-pub use manifest::{BlockMetadata, FileDescription, ResultHeader, ResultId};
+pub use manifest::{BlockMetadata, FileDescription, RequiredAccess, ResultHeader, ResultId};
 pub use quota::StoreLimits;
 pub use result::{ResultEnd, ResultProgress, StoredResult};
 pub use result_store::{CacheKey, ResultStore};

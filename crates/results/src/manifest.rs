@@ -37,6 +37,39 @@ pub struct ResultHeader {
     /// The file that the rows contain; `None` for rows of a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileDescription>,
+    /// Whether the owner requested a table, with as many rows as it has.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_table: bool,
+    /// A name of the table that the owner chose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+    /// What the owner must have access to, if rows come from other stored results; with the tool and the database of this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) required_access: Vec<RequiredAccess>,
+}
+
+/// What the owner of a result must still have access to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequiredAccess {
+    /// The tool that was called.
+    pub tool: String,
+    /// The database that was queried; `None` if the tool read stored results only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// The fingerprint of the row policies of the database that applied to the owner.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub policies: u64,
+}
+
+impl ResultHeader {
+    /// What the owner must have access to, with what the stored results need from which rows come.
+    pub fn required_access(&self) -> Vec<RequiredAccess> {
+        if !self.required_access.is_empty() {
+            return self.required_access.clone();
+        }
+        let (tool, database) = (self.tool.clone(), Some(self.database.clone()));
+        vec![RequiredAccess { tool, database, policies: self.policies }]
+    }
 }
 
 /// The metadata of a stored file.
@@ -48,6 +81,11 @@ pub struct FileDescription {
     pub media_type: Option<String>,
     /// The size of the file, in bytes.
     pub bytes: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -79,6 +117,9 @@ pub(crate) enum ManifestLine {
     },
 }
 
+/// How the names of results as tables begin.
+const TABLE_NAME_START: &str = "r_";
+
 /// Identifies a stored result; random, so that it cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -92,6 +133,17 @@ impl ResultId {
     /// The URI of its manifest.
     pub fn uri(self) -> String {
         format!("tidegate://results/{self}")
+    }
+
+    /// Its name as a table, which is an SQL identifier without quotes.
+    pub fn table_name(self) -> String {
+        format!("{TABLE_NAME_START}{}", self.0.simple())
+    }
+
+    /// The result with this name as a table, in the form of [`ResultId::table_name`] only.
+    pub fn from_table_name(name: &str) -> Option<Self> {
+        let id = Self(Uuid::parse_str(name.strip_prefix(TABLE_NAME_START)?).ok()?);
+        (id.table_name() == name).then_some(id)
     }
 
     /// The error for callers for which the result does not exist.

@@ -153,6 +153,19 @@ impl ResultStore {
         results
     }
 
+    /// The result of `caller` that has this name as a table: its identifier, or the name that the caller chose. Of several
+    /// with the same name, it is the newest.
+    pub fn find_table(&self, name: &str, caller: &Caller) -> Option<Arc<StoredResult>> {
+        if let Some(id) = ResultId::from_table_name(name) {
+            return self.get(id, caller).ok();
+        }
+        let now = now_ms();
+        let is_named = |result: &Arc<StoredResult>| {
+            result.header.alias.as_deref() == Some(name) && result.header.expires_at_ms > now
+        };
+        self.list(caller).into_iter().find(is_named)
+    }
+
     /// The cached answer for `key`, if it is complete and not older than `age`.
     pub fn cached_answer(&self, key: &CacheKey, age: Option<Duration>, caller: &Caller) -> Option<Arc<StoredResult>> {
         let id = *self.answers.lock().get(key)?;

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::block::{encode, sha256_hex};
 use crate::folder::ResultFiles;
 use crate::links::{now_ms, to_ms};
-use crate::manifest::{BlockMetadata, FileDescription, ResultHeader, ResultId};
+use crate::manifest::{BlockMetadata, FileDescription, RequiredAccess, ResultHeader, ResultId};
 use crate::result::{ResultEnd, ResultProgress, StoredResult, run_blocking};
 use crate::result_store::{CacheKey, ResultStore, unwritable_error};
 
@@ -52,12 +52,19 @@ pub struct NewResult<'a> {
     pub rows_max: Option<u64>,
     /// The file whose bytes are stored; `None` for rows of a query.
     pub file: Option<&'a FileDescription>,
+    /// Whether the caller requested a table, with as many rows as it has.
+    pub is_table: bool,
+    /// A name of the table that the caller chose.
+    pub alias: Option<&'a str>,
+    /// What the caller must have access to in order to read the result, if the query reads stored results.
+    pub required_access: &'a [RequiredAccess],
 }
 
 impl<'a> NewResult<'a> {
     /// A result of `job` with rows of `database`, without limits of its own.
     pub fn new(job: &'a Job, database: &'a str) -> Self {
-        Self { job, database, policies: 0, bytes_max: None, rows_max: None, file: None }
+        let (policies, bytes_max, rows_max, file) = (0, None, None, None);
+        Self { job, database, policies, bytes_max, rows_max, file, is_table: false, alias: None, required_access: &[] }
     }
 }
 
@@ -124,6 +131,9 @@ impl ResultStore {
             rows_max: new_result.rows_max,
             missing_nodes: new_result.job.missing_nodes().map(Arc::unwrap_or_clone),
             file: new_result.file.cloned(),
+            is_table: new_result.is_table,
+            alias: new_result.alias.map(str::to_owned),
+            required_access: new_result.required_access.to_vec(),
         };
         let folder = self.folder.result_path(head.id);
         let result = StoredResult::new(head, folder, columns.schema.clone(), ResultProgress::default());

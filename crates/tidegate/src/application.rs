@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{Authenticator, CallOrigin, Caller, Toolset, TransportKind};
-use tidegate_engines::Engine;
+use tidegate_engines::{Engine, ResultDatabases};
+use tidegate_query::ResultTables;
 use tidegate_results::ResultStore;
 use tidegate_runtime::Auditor;
 use tidegate_runtime::audit::AuditLog;
@@ -130,7 +131,9 @@ impl<'a> StartOptions<'a> {
             false => (None, None),
         };
         let auditor = audit.clone().map(|audit| audit as Arc<dyn Auditor>);
-        let node = Arc::new(Node::builder().without_built_in_tools().results(store).auditor(auditor).build());
+        let result_tables = store.as_ref().map(|_| Arc::new(ResultDatabases::new(&engine)) as Arc<dyn ResultTables>);
+        let node = Node::builder().without_built_in_tools().results(store).result_tables(result_tables);
+        let node = Arc::new(node.auditor(auditor).build());
         let folders = IngestFolders::new(is_server || writing.is_some());
         let limits = (limit_options, is_server);
         let applier = Arc::new(ConfigApplier::new(node, engine, limits, command_line_databases, folders));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::{AllowedNames, RowPolicyFingerprints, StoredResults};
 use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
-use tidegate_query::{Database, Databases, Executor, UsageTracker};
+use tidegate_query::{Database, Databases, Executor, ResultTables, UsageTracker};
 use tidegate_results::ResultStore;
 use tidegate_runtime::{
     Auditor, Registry, SnapshotBuilder,
@@ -26,6 +26,7 @@ pub struct Node {
 struct NodeParts {
     identity: NodeIdentity,
     store: Option<Arc<ResultStore>>,
+    result_tables: Option<Arc<dyn ResultTables>>,
     usage: Arc<UsageTracker>,
     events: EventDispatcher,
 }
@@ -47,6 +48,7 @@ pub struct NodeBuilder {
     entries: Vec<EntryAdder>,
     built_in: Option<AllowedNames>,
     store: Option<Arc<ResultStore>>,
+    result_tables: Option<Arc<dyn ResultTables>>,
     auditor: Option<Arc<dyn Auditor>>,
 }
 
@@ -67,6 +69,7 @@ impl Node {
             entries: Vec::new(),
             built_in: Some(AllowedNames::Everything),
             store: None,
+            result_tables: None,
             auditor: None,
         }
     }
@@ -135,6 +138,7 @@ impl NodeParts {
     ) -> ServedState {
         let executor = Executor::new(self.events.clone());
         let executor = executor.with_store(self.store.clone()).with_usage(self.usage.clone());
+        let executor = executor.with_result_tables(self.result_tables.clone());
         let bound = databases.clone();
         let row_policies = RowPolicyFingerprints::new(move |principal| bound.row_policy_fingerprint(principal));
         let entries = SnapshotBuilder::new().database_tenants(databases.tenancy().clone());
@@ -212,6 +216,14 @@ impl NodeBuilder {
         self
     }
 
+    /// Makes tables of stored results with `result_tables`: of
+    /// [`ResultDatabases`](tidegate_engines::ResultDatabases). No database may then be called `results`.
+    #[must_use]
+    pub fn result_tables(mut self, result_tables: Option<Arc<dyn ResultTables>>) -> Self {
+        self.result_tables = result_tables;
+        self
+    }
+
     /// Records every call with `auditor`.
     #[must_use]
     pub fn auditor(mut self, auditor: Option<Arc<dyn Auditor>>) -> Self {
@@ -233,7 +245,13 @@ impl NodeBuilder {
         let own: [Arc<dyn Subscriber>; 3] = [Arc::new(LogSubscriber), Arc::new(ClientLogSubscriber), metrics.clone()];
         let events = EventDispatcher::new(own.into_iter().chain(self.subscribers));
         let events = self.auditor.into_iter().fold(events, EventDispatcher::with_auditor);
-        let parts = NodeParts { identity: self.identity, store: self.store, usage: Arc::default(), events };
+        let parts = NodeParts {
+            identity: self.identity,
+            store: self.store,
+            result_tables: self.result_tables,
+            usage: Arc::default(),
+            events,
+        };
         let (databases, built_in) = (Databases::new(self.databases), self.built_in.as_ref());
         let state = parts.new_state(databases, built_in, None, None, Some(self.instructions));
         let ServedState { services, entries, description } = self.entries.into_iter().fold(state, ServedState::entries);

@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Format, Violation};
-use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, QueryRequest};
+use tidegate_query::{Delivery, OutputOptions, OverflowPolicy, QueryRequest, TableOptions};
 use tidegate_runtime::{Answer, Job};
 use tidegate_telemetry::logs::{TimeInput, parse_time};
 
+use crate::result_tables::check_table_name;
 use crate::tool_services::ToolServices;
 
 /// The URI of an arbitrary stored result, to check whether the caller may read stored results as resources.
@@ -62,6 +63,9 @@ pub(crate) struct DeliveryArguments {
     #[serde(default, deserialize_with = "non_empty")]
     cursor: Option<String>,
     pub(crate) delivery: Option<String>,
+    /// A name for the answer as a table.
+    #[serde(default, deserialize_with = "non_empty")]
+    save_as: Option<String>,
     no_cache: Option<bool>,
 }
 
@@ -86,7 +90,21 @@ impl DeliveryArguments {
 
     /// The maximum number of rows. A stored result without an explicit limit is unlimited.
     pub(crate) fn rows_max(&self, text: Option<u64>, default: u64) -> Option<u64> {
-        text.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
+        text.or(matches!(self.delivery(), Ok(Delivery::Inline)).then_some(default))
+    }
+
+    /// How the rows are delivered. A name for the answer requests a table.
+    fn delivery(&self) -> Result<Delivery, Error> {
+        let requested = self.delivery.as_deref().map(Delivery::parse).transpose()?;
+        match (requested, &self.save_as) {
+            (None | Some(Delivery::Table), Some(_)) => Ok(Delivery::Table),
+            (Some(other), Some(_)) => {
+                let message = format!("save_as makes a table of the answer, and delivery is {:?}", other.name());
+                Err(Error::new(ErrorKind::InvalidArguments, message)
+                    .with_hint("Leave out one of them, or use delivery: \"table\"."))
+            }
+            (requested, None) => Ok(requested.unwrap_or_default()),
+        }
     }
 
     pub(crate) fn run_query(
@@ -98,11 +116,21 @@ impl DeliveryArguments {
         let linked = services
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
-        request.output.overflow = OverflowPolicy::Store { linked, cached: !self.no_cache.unwrap_or(false) };
-        Ok(match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
-            Delivery::Inline => services.executor.answer(request),
-            Delivery::Blocks => services.executor.export(request),
-        })
+        // An earlier answer has no name, or another one.
+        let cached = !self.no_cache.unwrap_or(false) && self.save_as.is_none();
+        request.output.overflow = OverflowPolicy::Store { linked, cached };
+        match self.delivery()? {
+            Delivery::Inline => Ok(services.executor.answer(request)),
+            Delivery::Blocks => Ok(services.executor.export(request)),
+            Delivery::Table => {
+                if let Some(name) = &self.save_as {
+                    check_table_name(name)?;
+                }
+                services.require_result_tables(job)?;
+                request.output.table = Some(TableOptions { alias: self.save_as.clone() });
+                Ok(services.executor.export(request))
+            }
+        }
     }
 }
 
@@ -119,9 +147,11 @@ pub(crate) fn output_properties() -> Map<String, Value> {
 /// Arguments of built-in tools that lists leave out, because models seldom need them.
 pub(crate) const UNLISTED_ARGUMENTS: [&str; 3] = ["mode", "delivery", "no_cache"];
 /// As [`UNLISTED_ARGUMENTS`], of declared tools; their own arguments may have other names.
-pub(crate) const UNLISTED_OF_DECLARED: [&str; 2] = ["delivery", "no_cache"];
+pub(crate) const UNLISTED_OF_DECLARED: [&str; 3] = ["delivery", "no_cache", "save_as"];
 
-pub(crate) const DELIVERY_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
+pub(crate) const DELIVERY_ARGUMENTS: [&str; 4] = ["delivery", "cursor", "no_cache", "save_as"];
+
+pub(crate) const SAVE_AS_DESCRIPTION: &str = "Keep all rows as table results.NAME";
 
 pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     let described = "The next page: the cursor of an answer, with the same arguments";
@@ -129,6 +159,7 @@ pub(crate) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
         json!({"type": "string", "enum": Delivery::ALL.map(Delivery::name)}),
         json!({"type": "string", "description": described}),
         json!({"type": "boolean"}),
+        json!({"type": "string", "description": SAVE_AS_DESCRIPTION}),
     ];
     shape.extend(DELIVERY_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
     shape

@@ -21,6 +21,7 @@ mod prompts;
 mod query_tools;
 mod resources;
 mod result_resource;
+mod result_tables;
 mod source_columns;
 mod table_names;
 mod telemetry_receivers;

@@ -20,6 +20,7 @@ use crate::catalog_tools::fetch_examples;
 use crate::log_sources::LogSources;
 use crate::metric_sources::MetricSources;
 use crate::query_tools;
+use crate::result_tables::ResolvedDatabase;
 use crate::table_names::NameCompleter;
 use crate::tool_definition::context_handler;
 use crate::tool_services::ToolServices;
@@ -199,19 +200,18 @@ struct ExplainArguments {
 
 async fn render_explain_slow_query(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String, Error> {
     let ExplainArguments { sql, database } = parse_arguments(&job)?;
-    let (database, plan, tables) =
-        match services.resolve_statement(database.as_deref(), &sql, &[], job.principal()).await {
-            Ok((database, statement)) => {
-                let plan = describe_plan(&*database, &statement, &job).await;
-                let tables = describe_tables(&*database, statement.tables(), &job).await?;
-                (database, plan, tables)
-            }
-            Err(error) => {
-                let database = services.databases.get(database.as_deref(), job.principal())?.clone();
-                let tables = describe_database(&*database, &job).await?;
-                (database, missing_plan_text(&error), tables)
-            }
-        };
+    let (database, plan, tables) = match services.resolve_statement(database.as_deref(), &sql, &[], &job).await {
+        Ok((ResolvedDatabase { database, .. }, statement)) => {
+            let plan = describe_plan(&*database, &statement, &job).await;
+            let tables = describe_tables(&*database, statement.tables(), &job).await?;
+            (database, plan, tables)
+        }
+        Err(error) => {
+            let database = services.databases.get(database.as_deref(), job.principal())?.clone();
+            let tables = describe_database(&*database, &job).await?;
+            (database, missing_plan_text(&error), tables)
+        }
+    };
     Ok(format!(
         "This query of the database {:?}, which uses {}, is slow:\n\n{sql}\n\n{plan}\n\n\
          These are the tables and columns:\n\n{tables}\n\
@@ -266,7 +266,7 @@ struct SummariseArguments {
 async fn render_summarise_table(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String, Error> {
     let SummariseArguments { mut table, database } = parse_arguments(&job)?;
     let tables = std::iter::once(&mut table);
-    let database = services.resolve_tables(database.as_deref(), tables, job.principal()).await?;
+    let database = services.resolve_tables(database.as_deref(), tables, &job).await?.database;
     let columns = database.columns(&table, job.principal()).await?;
     let catalog = database.catalog(job.principal()).await?;
     let rows = catalog.tables.iter().find(|entry| entry.name == table).and_then(|entry| entry.rows);

@@ -12,6 +12,7 @@ use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{DeliveryArguments, parse_arguments};
+use crate::result_tables::ResolvedDatabase;
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, context_handler, read_only_tool, values_schema};
 use crate::tool_services::ToolServices;
 
@@ -37,8 +38,9 @@ async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<
         return Ok(page);
     }
     let named = spec.database.take();
-    let database = services.resolve_tables(named.as_deref(), spec.tables_mut(), call.principal()).await?;
-    call.record_database(database.name());
+    let resolved = services.resolve_tables(named.as_deref(), spec.tables_mut(), &call).await?;
+    resolved.record(&services, &call);
+    let ResolvedDatabase { database, required_access, .. } = resolved;
     let rows_max = delivery.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = rows_max.unwrap_or(QuerySpec::UNLIMITED);
     let statement = spec.render_with_cache(&*database, call.principal(), &services.statements).await?;
@@ -47,6 +49,7 @@ async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<
         rows_max,
         mode: spec.mode,
         limit_hint: (!spec.has_explicit_limit).then_some(limit_hint),
+        required_access,
         ..delivery.output.output_options(QUERY_BUDGET_HINT)?
     };
     delivery.run_query(&services, QueryRequest { database, statement, output }, &call)
@@ -98,13 +101,14 @@ async fn handle_sql(services: Arc<ToolServices>, call: RunningCall) -> Result<An
     if let Some(page) = delivery.read_page(&services, None, &call)? {
         return Ok(page);
     }
-    let (database, statement) =
-        services.resolve_statement(database.as_deref(), &sql, &parameters, call.principal()).await?;
-    call.record_database(database.name());
+    let (resolved, statement) = services.resolve_statement(database.as_deref(), &sql, &parameters, &call).await?;
+    resolved.record(&services, &call);
+    let ResolvedDatabase { database, required_access, .. } = resolved;
     let output = OutputOptions {
         rows_max: delivery.rows_max(max_rows, MAX_ROWS_DEFAULT),
         mode: mode.as_deref().map_or(Ok(AnswerMode::Auto), AnswerMode::parse)?,
         limit_hint: Some("Narrow the statement (WHERE, GROUP BY) or raise max_rows."),
+        required_access,
         ..delivery.output.output_options(SQL_BUDGET_HINT)?
     };
     delivery.run_query(&services, QueryRequest { database, statement, output }, &call)
@@ -181,19 +185,18 @@ impl Explain {
     ) -> Result<(Arc<dyn Database>, Statement), Error> {
         match arguments {
             ExplainArguments { sql: Some(sql), query: None, database, parameters } => {
-                let (database, statement) =
-                    self.services.resolve_statement(database.as_deref(), &sql, &parameters, job.principal()).await?;
-                job.record_database(database.name());
-                Ok((database, statement))
+                let (resolved, statement) =
+                    self.services.resolve_statement(database.as_deref(), &sql, &parameters, job).await?;
+                resolved.record(&self.services, job);
+                Ok((resolved.database, statement))
             }
             ExplainArguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
                 let mut spec = self.parse_spec(query)?;
                 let named = spec.database.take().or(database);
-                let database =
-                    self.services.resolve_tables(named.as_deref(), spec.tables_mut(), job.principal()).await?;
-                job.record_database(database.name());
-                let statement = spec.render(&*database, job.principal()).await?;
-                Ok((database, statement))
+                let resolved = self.services.resolve_tables(named.as_deref(), spec.tables_mut(), job).await?;
+                resolved.record(&self.services, job);
+                let statement = spec.render(&*resolved.database, job.principal()).await?;
+                Ok((resolved.database, statement))
             }
             _ => {
                 Err(Error::new(ErrorKind::InvalidArguments, "give either sql (with its parameters) or query, not both")

@@ -157,7 +157,7 @@ fn base_table_template(services: &Arc<ToolServices>) -> ResourceTemplate {
 async fn read_table(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let mut table = call.variable("table").unwrap_or_default().to_owned();
     let tables = std::iter::once(&mut table);
-    let database = services.resolve_tables(call.variable("database"), tables, call.principal()).await?;
+    let database = services.resolve_tables(call.variable("database"), tables, &call).await?.database;
     let columns = database.columns(&table, call.principal()).await?;
     let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, call.job()).await?;
     let columns: Vec<Value> = columns.iter().map(column_json).collect();

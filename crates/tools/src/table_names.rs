@@ -7,11 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use tidegate_core::{Completion, CompletionRequest, Error, ErrorKind, Principal};
-use tidegate_query::{Database, DatabaseKind};
+use tidegate_query::{Database, DatabaseKind, RESULTS_DATABASE};
 use tidegate_runtime::{Completer, Job};
 use tidegate_sql::{SqlDialect, Statement};
 
-use crate::catalog_tools::list_catalogs;
+use crate::result_tables::ResolvedDatabase;
 use crate::tool_services::ToolServices;
 
 impl ToolServices {
@@ -24,9 +24,20 @@ impl ToolServices {
         &self,
         database: Option<&str>,
         tables: impl Iterator<Item = &'a mut String>,
-        principal: &Principal,
-    ) -> Result<Arc<dyn Database>, Error> {
+        job: &Job,
+    ) -> Result<ResolvedDatabase, Error> {
         let mut tables: Vec<&mut String> = tables.collect();
+        let principal = job.principal();
+        let names: Vec<&str> = tables.iter().map(|table| table.as_str()).collect();
+        if let Some(resolved) = self.resolve_results(database, &names, job).await? {
+            for table in tables {
+                let name = resolved.federated.as_deref().and_then(|federated| strip_database(table, federated));
+                if let Some(name) = name.map(str::to_owned) {
+                    *table = name;
+                }
+            }
+            return Ok(resolved);
+        }
         let database = match self.databases.get(database, principal) {
             Ok(database) => database.clone(),
             Err(error) if database.is_some() => return Err(error),
@@ -39,7 +50,7 @@ impl ToolServices {
                 **table = name;
             }
         }
-        Ok(database)
+        Ok(ResolvedDatabase::of_server(database))
     }
 
     /// Parses `sql` with its parameters for the database that is named, the only one, or the one that its tables name.
@@ -51,8 +62,15 @@ impl ToolServices {
         database: Option<&str>,
         sql: &str,
         parameters: &[Value],
-        principal: &Principal,
-    ) -> Result<(Arc<dyn Database>, Statement), Error> {
+        job: &Job,
+    ) -> Result<(ResolvedDatabase, Statement), Error> {
+        let principal = job.principal();
+        if let Some(resolved) = self.resolve_results_of_sql(database, sql, job).await? {
+            let statement = self.statement(sql, parameters, resolved.database.dialect())?;
+            let renamed =
+                resolved.federated.as_deref().map(|name| statement.without_database_name(name)).transpose()?;
+            return Ok((resolved, renamed.flatten().unwrap_or(statement)));
+        }
         let database = match self.databases.get(database, principal) {
             Ok(database) => database.clone(),
             Err(error) if database.is_some() => return Err(error),
@@ -60,7 +78,27 @@ impl ToolServices {
         };
         let statement = self.statement(sql, parameters, database.dialect())?;
         let statement = remove_database_name(statement, &*database, principal).await?;
-        Ok((database, statement))
+        Ok((ResolvedDatabase::of_server(database), statement))
+    }
+
+    /// The database for `sql`, if it reads stored results. Its dialect is that of files, whatever the other tables are.
+    async fn resolve_results_of_sql(
+        &self,
+        database: Option<&str>,
+        sql: &str,
+        job: &Job,
+    ) -> Result<Option<ResolvedDatabase>, Error> {
+        if database != Some(RESULTS_DATABASE) && !sql.to_ascii_lowercase().contains(RESULTS_DATABASE) {
+            return Ok(None);
+        }
+        let named = self.databases.get(database, job.principal()).ok();
+        for dialect in [Some(SqlDialect::DataFusion), named.map(|named| named.dialect())].into_iter().flatten() {
+            // The statement may be of another dialect.
+            let Ok(statement) = self.statements.parse(sql, dialect) else { continue };
+            let tables: Vec<&str> = statement.tables().iter().map(String::as_str).collect();
+            return self.resolve_results(database, &tables, job).await;
+        }
+        self.resolve_results(database, &[], job).await
     }
 
     fn find_database_of_sql(
@@ -88,7 +126,7 @@ impl ToolServices {
     }
 
     /// The database that all `tables` name, or the federated one if they name several; otherwise the error `missing`.
-    fn find_database<'a>(
+    pub(crate) fn find_database<'a>(
         &self,
         tables: impl Iterator<Item = &'a str>,
         principal: &Principal,
@@ -183,7 +221,7 @@ impl Completer for NameCompleter {
 
 impl NameCompleter {
     async fn table_names(&self, database: Option<&str>, job: &Job) -> Result<Vec<String>, Error> {
-        let found = list_catalogs(&self.0.databases, database, job.principal()).await?;
+        let found = self.0.list_databases(database, job).await?;
         let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
         let mut names: Vec<String> =
             catalogs.flat_map(|catalog| catalog.tables.iter().map(|table| table.name.clone())).collect();

@@ -10,7 +10,7 @@ use tidegate_core::{Access, AllowedNames, Error, JsonSchema};
 use tidegate_query::Delivery;
 use tidegate_runtime::{Answer, Handler, RunningCall, SnapshotBuilder, Tool, ToolAnnotations, handler_fn};
 
-use crate::arguments::UNLISTED_ARGUMENTS;
+use crate::arguments::{SAVE_AS_DESCRIPTION, UNLISTED_ARGUMENTS};
 
 pub(crate) fn read_only_tool(
     name: &str,
@@ -118,6 +118,7 @@ impl InputSchemaBuilder {
 
     pub(crate) fn with_paging(self) -> Self {
         self.with("delivery", json!({"type": "string", "enum": Delivery::ALL.map(Delivery::name)}))
+            .with("save_as", json!({"type": "string", "description": SAVE_AS_DESCRIPTION}))
             .with("cursor", json!({"type": "string"}))
             .with("no_cache", json!({"type": "boolean"}))
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tidegate_core::{Caller, Error, ErrorKind, Limits};
 use tidegate_query::{Databases, Executor};
-use tidegate_results::StoredResult;
+use tidegate_results::{RequiredAccess, StoredResult};
 use tidegate_runtime::{Jobs, Registry};
 use tidegate_sql::StatementCache;
 
@@ -71,7 +71,7 @@ impl ToolServices {
         self.registry.get_or_init(|| Arc::downgrade(registry));
     }
 
-    /// Checks that `caller` may still call the tool and query the databases of `result` under the same row policies, or
+    /// Checks that `caller` may still call the tools and query the databases of `result` under the same row policies, or
     /// read the resource of its file. The error is the same as for a result that never existed.
     pub(crate) fn authorize_read(&self, result: &StoredResult, caller: &Caller) -> Result<(), Error> {
         let head = result.header();
@@ -79,18 +79,23 @@ impl ToolServices {
             let is_readable = self.registry()?.snapshot_for(caller).has_resource(&head.tool, caller);
             return if is_readable { Ok(()) } else { Err(head.id.not_found()) };
         }
-        let snapshot = self.registry()?.snapshot_for(caller);
-        let is_reachable = snapshot.tool(&head.tool, caller).is_ok_and(|tool| {
-            !tool.access.reads_caller_databases
-                || self.databases.visible_to(&caller.principal).any(|database| database.name() == head.database)
-        });
-        // The visible rows must not have changed since.
-        let policies = self
-            .databases
-            .get_unrestricted(&head.database)
-            .map_or(0, |database| database.row_policy_fingerprint(&caller.principal));
-        let has_same_policies = policies == head.policies;
-        if is_reachable && has_same_policies { Ok(()) } else { Err(head.id.not_found()) }
+        self.registry()?;
+        let is_accessible = |access: &RequiredAccess| {
+            let Some(is_of_caller) = self.reads_caller_databases(&access.tool, caller) else { return false };
+            let Some(name) = &access.database else { return true };
+            let mut visible = self.databases.visible_to(&caller.principal);
+            let database = self.databases.get_unrestricted(name);
+            // The visible rows must not have changed since.
+            let policies = database.map_or(0, |database| database.row_policy_fingerprint(&caller.principal));
+            policies == access.policies && (!is_of_caller || visible.any(|database| database.name() == name))
+        };
+        if head.required_access().iter().all(is_accessible) { Ok(()) } else { Err(head.id.not_found()) }
+    }
+
+    /// Whether `tool` queries with the rights of its caller; `None` if `caller` may not call it.
+    pub(crate) fn reads_caller_databases(&self, tool: &str, caller: &Caller) -> Option<bool> {
+        let snapshot = self.registry().ok()?.snapshot_for(caller);
+        snapshot.tool(tool, caller).ok().map(|tool| tool.access.reads_caller_databases)
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {

@@ -213,6 +213,68 @@ impl<'a> SqliteValue<'a> {
     }
 }
 
+/// The integers up to this size are floats without a loss of digits.
+const EXACT_INTEGER_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
+
+/// The types of the values of a column whose values have types of their own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ValueTypes {
+    integers: bool,
+    /// Integers that a float cannot have.
+    large_integers: bool,
+    reals: bool,
+    texts: bool,
+    blobs: bool,
+    /// The column comes from another server, and has other types than those of SQLite.
+    others: bool,
+}
+
+impl ValueTypes {
+    pub(super) fn add(&mut self, union: &UnionArray) {
+        let DataType::Union(members, _) = union.data_type() else { return };
+        let is_known = |data_type: &DataType| {
+            matches!(data_type, DataType::Int64 | DataType::Float64 | DataType::Utf8 | DataType::Binary)
+        };
+        if !members.iter().all(|(_, member)| is_known(member.data_type())) {
+            self.others = true;
+            return;
+        }
+        for row in 0..union.len() {
+            match SqliteValue::from_row(union, row) {
+                SqliteValue::Null => {}
+                SqliteValue::Integer(value) => {
+                    self.integers = true;
+                    self.large_integers |= value.unsigned_abs() > EXACT_INTEGER_MAX;
+                }
+                SqliteValue::Real(_) => self.reals = true,
+                SqliteValue::Text(_) => self.texts = true,
+                SqliteValue::Blob(_) => self.blobs = true,
+            }
+        }
+    }
+
+    /// The type that has all of the values.
+    ///
+    /// # Errors
+    /// Why there is none, as the end of a sentence about the column.
+    pub(super) fn single_type(self) -> Result<DataType, String> {
+        let Self { integers, large_integers, reals, texts, blobs, others } = self;
+        match (integers || reals, texts, blobs, others) {
+            (_, _, _, true) => Err("has a type that is not a type of tables here".to_owned()),
+            (true, false, false, _) if !reals => Ok(DataType::Int64),
+            (true, false, false, _) if !(integers && large_integers) => Ok(DataType::Float64),
+            (true, false, false, _) => Err("has fractions and integers that are too large for a float".to_owned()),
+            (false, _, false, _) => Ok(DataType::Utf8),
+            (false, false, true, _) => Ok(DataType::Binary),
+            _ => {
+                let found = [(integers, "integers"), (reals, "fractions"), (texts, "texts"), (blobs, "bytes")];
+                let found: Vec<&str> = found.into_iter().filter(|(is_found, _)| *is_found).map(|it| it.1).collect();
+                Err(format!("has values of several types: {}", found.join(", ")))
+            }
+        }
+    }
+}
+
 fn convert_union(union: &UnionArray, target: &DataType) -> Result<ArrayRef, String> {
     let values = (0..union.len()).map(|row| SqliteValue::from_row(union, row));
     Ok(match target {

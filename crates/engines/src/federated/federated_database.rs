@@ -1,5 +1,5 @@
 //! A federated database: its tables are those of other databases, and so are its system catalogs, with one schema per
-//! member.
+//! member. A database of stored results also has those of its caller.
 //!
 //! A statement names a table as `member.table`, or `member.schema.table` if the member has schemas or folders.
 
@@ -17,12 +17,16 @@ use futures::future::{join_all, try_join_all};
 use futures::{FutureExt, StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_pgsql::{VisibleObjects, VisibleTable, catalog_name};
-use tidegate_query::{Catalog, ColumnEntry, Database, DatabaseKind, Plan, StableHasher, TableEntry, TableStorage};
+use tidegate_query::{
+    Catalog, ColumnEntry, Database, DatabaseKind, Plan, RESULTS_DATABASE, ResultTable, StableHasher, TableEntry,
+    TableStorage, missing_result_table,
+};
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
 
 use super::member::{Member, MemberExec, MemberQueryContext, MemberTable, load_schema};
 use super::push::push_down;
+use super::result_tables::LoadedResult;
 use crate::embedded::{
     CATALOG, Engine, SessionFactory, StatementScope, StatementSession, SystemCatalogs, advise_catalog, build_plan,
     describe_statement, find_tables, optimize_statement, to_core_error, with_cancellation,
@@ -40,6 +44,8 @@ pub struct FederatedDatabase {
     engine: Engine,
     sessions: Arc<SessionFactory>,
     tasks: TaskTracker,
+    /// Stored results by their names as tables; only in a database of stored results.
+    results: BTreeMap<String, LoadedResult>,
 }
 
 impl FederatedDatabase {
@@ -56,8 +62,40 @@ impl FederatedDatabase {
     ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
+        let database = Self::with_results(members, [], engine, Arc::new(sessions), TaskTracker::new());
+        Ok(Self { name, ..database })
+    }
+
+    /// A database of stored results for one caller, with `results` and the tables of `members`.
+    pub(super) fn with_results(
+        members: impl IntoIterator<Item = Arc<dyn Database>>,
+        results: impl IntoIterator<Item = ResultTable>,
+        engine: &Engine,
+        sessions: Arc<SessionFactory>,
+        tasks: TaskTracker,
+    ) -> Self {
         let members = members.into_iter().map(|member| (member.name().to_owned(), member)).collect();
-        Ok(Self { name, members, engine: engine.clone(), sessions: Arc::new(sessions), tasks: TaskTracker::new() })
+        let results = results.into_iter().map(|result| (result.name().to_owned(), LoadedResult::new(result))).collect();
+        Self { name: RESULTS_DATABASE.into(), members, engine: engine.clone(), sessions, tasks, results }
+    }
+
+    /// The name of a stored result, if `parts` can only be one. Without members, the name of the database is optional.
+    fn result_name<'a>(&self, parts: &'a [String]) -> Option<&'a str> {
+        if *self.name != *RESULTS_DATABASE {
+            return None;
+        }
+        match parts {
+            [name] => match name.split_once('.') {
+                Some((database, name)) => database.eq_ignore_ascii_case(&self.name).then_some(name),
+                None => self.members.is_empty().then_some(name.as_str()),
+            },
+            [database, name] => database.eq_ignore_ascii_case(&self.name).then_some(name.as_str()),
+            _ => None,
+        }
+    }
+
+    fn find_result(&self, parts: &[String]) -> Option<&LoadedResult> {
+        self.results.get(self.result_name(parts)?)
     }
 
     async fn find_member(
@@ -65,6 +103,9 @@ impl FederatedDatabase {
         parts: &[String],
         principal: &Principal,
     ) -> Result<(&Arc<dyn Database>, String), Error> {
+        if let Some(name) = self.result_name(parts) {
+            return Err(missing_result_table(name, self.results.keys().map(String::as_str)));
+        }
         // A single part is a name as the catalog lists it.
         let (member, table) = match parts {
             [whole] => {
@@ -110,11 +151,15 @@ impl FederatedDatabase {
         principal: &Principal,
         context: MemberQueryContext,
     ) -> Result<MemberTables, Error> {
-        let mut references = find_tables(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
+        let is_missing = |reference: &TableReference| {
+            MemberTables::is_bare(reference) && self.find_result(&MemberTables::parts(reference)).is_none()
+        };
+        let mut references = find_tables(statement, self.sessions.base(), is_missing, &self.name)?;
+        let results = self.load_results(&mut references, &context).await?;
         let catalogs = match SystemCatalogs::find_needs(statement) {
             Some(needs) => {
                 references.retain(|reference| !is_catalog(&MemberTables::parts(reference), &self.members));
-                let objects = load_objects(&self.name, &self.members, principal, needs.columns).await?;
+                let objects = self.load_objects(principal, needs.columns).await?;
                 SystemCatalogs::new(&needs, objects).map_err(|error| to_core_error(&error, &self.name))?
             }
             None => SystemCatalogs::default(),
@@ -134,7 +179,36 @@ impl FederatedDatabase {
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
         self.add_row_estimates(tables.values_mut().collect(), principal).await;
-        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), catalogs })
+        let (database, tables, results) = (self.name.clone(), Arc::new(tables), Arc::new(results));
+        Ok(MemberTables { database, tables, results, catalogs })
+    }
+
+    /// The stored results among `references`, by their names as tables. The others stay.
+    async fn load_results(
+        &self,
+        references: &mut Vec<TableReference>,
+        context: &MemberQueryContext,
+    ) -> Result<HashMap<String, Arc<dyn TableProvider>>, Error> {
+        let mut results = HashMap::new();
+        for reference in std::mem::take(references) {
+            match self.find_result(&MemberTables::parts(&reference)) {
+                Some(result) => drop(results.insert(result.name().to_owned(), result.provider(context).await?)),
+                None => references.push(reference),
+            }
+        }
+        Ok(results)
+    }
+
+    /// The tables that `principal` may see; with their columns if `with_columns`.
+    async fn load_objects(&self, principal: &Principal, with_columns: bool) -> Result<VisibleObjects, Error> {
+        let mut tables = load_member_tables(&self.members, principal, with_columns).await?;
+        for result in self.results.values() {
+            // One with columns that are no columns here has none.
+            let columns = if with_columns { result.schema().await.ok() } else { None };
+            let columns = columns.map(|columns| columns.fields().to_vec()).unwrap_or_default();
+            tables.push(VisibleTable { schema: self.name.to_string(), name: result.name().to_owned(), columns });
+        }
+        Ok(VisibleObjects::new(&*self.name, &principal.subject, tables))
     }
 
     async fn add_row_estimates(&self, mut tables: Vec<&mut MemberTable>, principal: &Principal) {
@@ -167,7 +241,14 @@ impl Database for FederatedDatabase {
     }
 
     fn kind(&self) -> DatabaseKind {
+        if self.members.is_empty() && !self.results.is_empty() {
+            return DatabaseKind::Other(RESULTS_DATABASE);
+        }
         DatabaseKind::Federated
+    }
+
+    fn members(&self) -> Vec<Arc<dyn Database>> {
+        self.members.values().cloned().collect()
     }
 
     fn dialect(&self) -> SqlDialect {
@@ -181,16 +262,26 @@ impl Database for FederatedDatabase {
                 |table: &TableEntry| TableEntry { name: format!("{}.{}", member.name(), table.name), ..table.clone() };
             tables.extend(catalog.tables.iter().map(named));
         }
+        tables.extend(self.results.values().map(|result| {
+            let name = result.name();
+            result.entry(if self.members.is_empty() { name.to_owned() } else { format!("{}.{name}", self.name) })
+        }));
         tables.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(Arc::new(Catalog::from_tables(tables)))
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        if let Some(result) = self.find_result(&[table.to_owned()]) {
+            return result.columns().await;
+        }
         let (member, name) = self.find_member(&[table.to_owned()], principal).await?;
         member.columns(&name, principal).await
     }
 
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        if self.find_result(&[table.to_owned()]).is_some() {
+            return Ok(TableStorage::default());
+        }
         let (member, name) = self.find_member(&[table.to_owned()], principal).await?;
         member.table_storage(&name, principal).await
     }
@@ -263,6 +354,8 @@ struct MemberTables {
     database: Arc<str>,
     /// By the parts of their names, the member first.
     tables: Arc<HashMap<Vec<String>, MemberTable>>,
+    /// Stored results, by their names.
+    results: Arc<HashMap<String, Arc<dyn TableProvider>>>,
     catalogs: SystemCatalogs,
 }
 
@@ -275,6 +368,17 @@ impl MemberTables {
 
     fn is_bare(reference: &TableReference) -> bool {
         reference.schema().is_none() && !reference.table().contains('.')
+    }
+
+    /// The stored result that `parts` name, with or without the name of the database.
+    fn result(&self, parts: &[&str]) -> Option<&Arc<dyn TableProvider>> {
+        let is_own = |database: &str| database.eq_ignore_ascii_case(&self.database);
+        let name: &str = match *parts {
+            [name] => name.split_once('.').filter(|(database, _)| is_own(database)).map_or(name, |(_, name)| name),
+            [database, name] if is_own(database) => name,
+            _ => return None,
+        };
+        self.results.get(name)
     }
 
     fn catalog_relation(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
@@ -292,7 +396,7 @@ impl StatementScope for MemberTables {
     }
 
     fn has_no_table(&self, reference: &TableReference) -> bool {
-        Self::is_bare(reference)
+        Self::is_bare(reference) && self.result(&[reference.table()]).is_none()
     }
 
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
@@ -301,7 +405,8 @@ impl StatementScope for MemberTables {
             return Ok(table.schema.clone());
         }
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        self.catalog_relation(&parts).map(|relation| relation.schema()).ok_or_else(|| {
+        let relation = self.result(&parts).cloned().or_else(|| self.catalog_relation(&parts));
+        relation.map(|relation| relation.schema()).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no table {:?}", reference.to_string()))
                 .with_hint("Write the database name before the table: database.table.")
         })
@@ -318,7 +423,7 @@ impl StatementScope for MemberTables {
         let owned: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
         match self.tables.get(&owned) {
             Some(table) => Some(Arc::new(table.clone())),
-            None => self.catalog_relation(parts),
+            None => self.result(parts).cloned().or_else(|| self.catalog_relation(parts)),
         }
     }
 
@@ -360,13 +465,12 @@ async fn load_catalogs<'a>(
     join_all(loading).await.into_iter().flatten().collect()
 }
 
-/// The tables that `principal` may see; with their columns if `with_columns`.
-async fn load_objects(
-    database: &str,
+/// The tables of `members` that `principal` may see; with their columns if `with_columns`.
+async fn load_member_tables(
     members: &BTreeMap<String, Arc<dyn Database>>,
     principal: &Principal,
     with_columns: bool,
-) -> Result<VisibleObjects, Error> {
+) -> Result<Vec<VisibleTable>, Error> {
     let catalogs = load_catalogs(members.values(), principal).await;
     let entries: Vec<(&Arc<dyn Database>, &TableEntry)> =
         catalogs.iter().flat_map(|(member, catalog)| catalog.tables.iter().map(|entry| (*member, entry))).collect();
@@ -379,8 +483,7 @@ async fn load_objects(
             .with_hint("Use the tool get_schema, which describes one table at a time."));
     }
     let loading = entries.into_iter().map(|(member, entry)| load_table(member, entry, principal, with_columns).boxed());
-    let tables = stream::iter(loading.collect::<Vec<_>>()).buffered(PARALLEL_MAX).collect().await;
-    Ok(VisibleObjects::new(database, &principal.subject, tables))
+    Ok(stream::iter(loading.collect::<Vec<_>>()).buffered(PARALLEL_MAX).collect().await)
 }
 
 async fn load_table(

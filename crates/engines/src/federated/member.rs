@@ -130,11 +130,14 @@ pub(super) async fn load_schema(
     }
     let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));
     let described = member.describe(&Statement::parse(&sql, dialect)?, principal).await?;
-    let fields = described.fields().iter().map(|field| {
-        let column = without_needless_name(with_single_type(field), dialect);
-        if has_own_order(&column, dialect) { as_foreign_text(column) } else { column }
-    });
+    let fields = described.fields().iter().map(|field| plan_field(with_single_type(field), dialect));
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+/// `field`, whose values come from a database with `dialect`, in a plan.
+pub(super) fn plan_field(field: Field, dialect: SqlDialect) -> Field {
+    let column = without_needless_name(field, dialect);
+    if has_own_order(&column, dialect) { as_foreign_text(column) } else { column }
 }
 
 /// `field` without the name of its type, unless queries depend on it. WITH RECURSIVE refuses columns that differ in

@@ -46,7 +46,8 @@ use crate::secrets::redact_stream;
 use crate::stable_hash::StableHasher;
 
 /// Arguments that do not identify the query.
-const OUTPUT_ARGUMENTS: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
+const OUTPUT_ARGUMENTS: [&str; 8] =
+    ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache", "save_as"];
 
 /// An answer before its first row.
 pub(super) struct RowAnswer<'a> {
@@ -263,6 +264,7 @@ impl<'a> AnswerRecorder<'a> {
             policies: database.row_policy_fingerprint(job.principal()),
             bytes_max: Some(self.store.limits().continued_bytes),
             rows_max: self.request.output.rows_max,
+            required_access: &self.request.output.required_access,
             ..NewResult::new(job, database.name())
         };
         let writer = self.store.begin(new_result, stored_columns(schema)).await?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow::compute::concat_batches;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 use chrono::{DateTime, SecondsFormat};
@@ -26,6 +26,7 @@ use crate::distinct::DistinctValues;
 use crate::format::{batch_cells, field_type_name, mark_schema, unique_names};
 use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{OutputOptions, QueryRequest};
+use crate::result_table::RESULTS_DATABASE;
 use crate::secrets::redact_stream;
 use crate::structured::StructuredRows;
 
@@ -76,7 +77,14 @@ impl Executor {
         };
         let database = &request.database;
         let (database, policies) = (database.name(), database.row_policy_fingerprint(job.principal()));
-        let new_result = NewResult { policies, rows_max: output.rows_max, ..NewResult::new(job, database) };
+        let new_result = NewResult {
+            policies,
+            rows_max: output.rows_max,
+            is_table: output.table.is_some(),
+            alias: output.table.as_ref().and_then(|table| table.alias.as_deref()),
+            required_access: &output.required_access,
+            ..NewResult::new(job, database)
+        };
         let writer = store.begin(new_result, stored_columns(&schema)).await?.with_cache_key(cache_key);
         let result = writer.result().clone();
         job.set_result_uri(result.header().id.uri());
@@ -128,7 +136,8 @@ impl ExportPreview<'_> {
         self.send_item(self.describe_storage(visible, rows)).await?;
         self.reply.send_missing_nodes_note().await?;
         let uri = self.result.header().id.uri();
-        if self.output.overflow.is_linked() {
+        // A table is used by its name.
+        if self.output.overflow.is_linked() && self.output.table.is_none() {
             self.reply.send_item(stored_result_link(&uri)).await?;
         }
         if self.output.structured.is_some() {
@@ -184,7 +193,8 @@ impl ExportPreview<'_> {
         let columns: Vec<usize> = (0..schema.fields().len().min(SUMMARY_COLUMNS_MAX)).collect();
         let summary = || {
             let narrowed = batches.iter().map(|batch| batch.project(&columns)).collect::<Result<Vec<_>, _>>()?;
-            summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)
+            let summary = summarize_columns(&Arc::new(schema.project(&columns)?), &narrowed)?;
+            if self.output.table.is_some() { with_types(&summary, schema) } else { Ok(summary) }
         };
         let summary = summary().map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
         let mut body = new_text_body(self.format(), false, summary.schema_ref())?;
@@ -204,6 +214,15 @@ impl ExportPreview<'_> {
                 (None, None) => "which are all".to_owned(),
             },
         };
+        if let Some(table) = &self.output.table {
+            let name = table.alias.clone().unwrap_or_else(|| id.table_name());
+            let until = format_time(self.result.header().expires_at_ms).unwrap_or_default();
+            return format!(
+                "The answer is the table {RESULTS_DATABASE}.{name}, for sql and query, until {until}. It has {} rows so far, \
+                 {state}. Showing the first {visible} rows, and a summary of the columns over the first {read}.",
+                stage.rows(),
+            );
+        }
         format!(
             "Showing the first {visible} rows, and a summary of the columns over the first {read}. Stored: {} rows so \
              far, {state}. The stored rows: {}, over HTTP /results/{id}/data. Page by page: repeat the call with \
@@ -266,6 +285,17 @@ fn summarize_columns(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Reco
         ("max", Arc::new(StringArray::from_iter(greatest)), true),
         ("distinct", Arc::new(UInt64Array::from(distinct)), true),
     ])
+}
+
+/// `summary` of the columns of `schema`, with their types behind their names.
+fn with_types(summary: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let types = schema.fields().iter().take(summary.num_rows()).map(|field| field_type_name(field));
+    let types: ArrayRef = Arc::new(StringArray::from_iter_values(types));
+    let mut fields = summary.schema().fields().to_vec();
+    let mut columns = summary.columns().to_vec();
+    fields.insert(1, Arc::new(Field::new("type", DataType::Utf8, false)));
+    columns.insert(1, types);
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
 /// The manifest of `result`, with links that act for `reader`. A reader that came by a link receives no further

@@ -23,6 +23,7 @@ use crate::distinct::DistinctValues;
 use crate::format::resolve_format;
 use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
+use crate::result_table::ResultTables;
 use crate::secrets::redact_stream;
 use crate::usage::UsageTracker;
 
@@ -38,6 +39,8 @@ pub struct Executor {
     events: EventDispatcher,
     /// The store for rows that do not fit inline.
     store: Option<Arc<ResultStore>>,
+    /// Makes tables of the results in the store.
+    result_tables: Option<Arc<dyn ResultTables>>,
     usage: Arc<UsageTracker>,
     running: Arc<RunningQueries>,
 }
@@ -45,13 +48,19 @@ pub struct Executor {
 impl Executor {
     /// An executor that reports each query to `events`.
     pub fn new(events: EventDispatcher) -> Self {
-        Self { events, store: None, usage: Arc::default(), running: Arc::default() }
+        Self { events, store: None, result_tables: None, usage: Arc::default(), running: Arc::default() }
     }
 
     /// Stores rows that do not fit inline in `store`.
     #[must_use]
     pub fn with_store(self, store: Option<Arc<ResultStore>>) -> Self {
         Self { store, ..self }
+    }
+
+    /// Makes tables of stored results with `result_tables`.
+    #[must_use]
+    pub fn with_result_tables(self, result_tables: Option<Arc<dyn ResultTables>>) -> Self {
+        Self { result_tables, ..self }
     }
 
     /// Counts the used names in `usage_tracker`.
@@ -68,6 +77,11 @@ impl Executor {
     /// The store for rows that do not fit inline.
     pub fn store(&self) -> Option<&Arc<ResultStore>> {
         self.store.as_ref()
+    }
+
+    /// What makes tables of stored results.
+    pub fn result_tables(&self) -> Option<&Arc<dyn ResultTables>> {
+        self.result_tables.as_ref()
     }
 }
 

@@ -23,7 +23,7 @@ use futures::future::join_all;
 use tidegate_core::{DatabaseTenants, PrincipalRule};
 use tidegate_engines::{EmbeddedDatabase, Engine, LiveTable};
 use tidegate_postgres_handlers::DatabaseHandlers;
-use tidegate_query::{CountedTarget, Database, RowPolicies, WriteTarget};
+use tidegate_query::{CountedTarget, Database, RESULTS_DATABASE, RowPolicies, WriteTarget};
 use tidegate_tools::TableFunctions;
 
 use super::problem::ConfigProblem;
@@ -40,6 +40,9 @@ pub(crate) use ingest_folder::FolderConfig;
 pub(super) use kinds::{DatabaseConfig, advice};
 pub(crate) use kinds::{ServerKind, server_kind_of, server_kinds};
 pub(super) use remote::client_tls_files;
+
+const RESERVED_NAME_MESSAGE: &str =
+    "results is the database of stored results (save_as); choose another name, such as results_db";
 
 /// The maximum number of connections to a server.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -207,6 +210,10 @@ impl OpenDatabases {
         problems.extend(kind_problems.iter().cloned());
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
+            if entry.name.eq_ignore_ascii_case(RESULTS_DATABASE) {
+                problems.add(format!("{path}.name"), RESERVED_NAME_MESSAGE);
+                continue;
+            }
             if let Some(first) = names.get(entry.name.as_str()) {
                 let (key, message) = (format!("{path}.name"), format!("{} is the name of another", entry.name));
                 match first {

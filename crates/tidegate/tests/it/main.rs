@@ -8,6 +8,7 @@
 //! - `reference`: the generated pages of `docs/reference`.
 //! - `library`: a host program with tools of its own.
 //! - `log_counting`: counts of logs in Parquet files beside scans; `log_rotation`: pages over files that are rotated.
+//! - `result_tables`: answers that are tables.
 //! - `network_telemetry`: metrics, traces and lists of logs over a network beside one database with all rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -21,4 +22,5 @@ mod log_counting;
 mod log_rotation;
 mod network_telemetry;
 mod reference;
+mod result_tables;
 mod workspace_rules;

@@ -76,7 +76,7 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
         return Err(Error::new(ErrorKind::InvalidArguments, message));
     }
     let mut names = requested.clone();
-    let database = services.resolve_tables(database.as_deref(), names.iter_mut(), call.principal()).await?;
+    let database = services.resolve_tables(database.as_deref(), names.iter_mut(), &call).await?.database;
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
     for (name, requested) in names.iter().zip(requested) {
         let columns = database.columns(name, call.principal()).await?;

@@ -18,7 +18,7 @@ use tidegate_query::{ColumnEntry, DatabaseKind, QueryRows, TableEntry, TableStat
 use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, ReplySender, RunningCall, Tool};
 use tokio::time::{Instant, timeout_at};
 
-use super::{DatabaseListing, list_catalogs, report_errors};
+use super::{DatabaseListing, report_errors};
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::table_names::strip_database;
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
@@ -52,7 +52,7 @@ struct Arguments {
 async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let Arguments { database, pattern, shape } = parse_arguments(&call)?;
     let named = database.is_some();
-    let found = list_catalogs(&services.databases, database.as_deref(), call.principal()).await?;
+    let found = services.list_databases(database.as_deref(), &call).await?;
     if let (true, Some(DatabaseListing { catalog: Err(error), .. })) = (named, found.first()) {
         // A call for one database reports its error as an error.
         return Err(error.clone());

@@ -57,7 +57,7 @@ pub(crate) fn list_databases_tool(services: &Arc<ToolServices>) -> Tool {
 
 async fn handle_list_databases(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let shape: OutputArguments = parse_arguments(&call)?;
-    let found = list_catalogs(&services.databases, None, call.principal()).await?;
+    let found = services.list_databases(None, &call).await?;
     report_errors(&found, &call);
     let output_options = shape.output_options("Call list_tables with one database.")?;
     Ok(services.executor.answer_rows(listings_as_rows(&found)?, output_options))

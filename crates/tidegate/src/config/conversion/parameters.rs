@@ -6,7 +6,7 @@ use super::super::yaml_tree::YamlNode;
 use super::draft::ConfigDraft;
 
 /// Arguments that every tool with rows has.
-const RESERVED_NAMES: [&str; 6] = ["format", "extract", "mode", "delivery", "cursor", "no_cache"];
+const RESERVED_NAMES: [&str; 7] = ["format", "extract", "mode", "delivery", "cursor", "no_cache", "save_as"];
 
 /// The parameters of a tool, in order.
 #[derive(Default)]

@@ -142,7 +142,7 @@ pub(crate) struct ToolConfig {
     pub(crate) extract: Option<String>,
     /// streaming, batch or auto. For sql that reads. Default: auto.
     pub(crate) mode: Option<String>,
-    /// Fixed delivery: inline, or blocks for a stored result. For sql that reads. Default: the caller chooses.
+    /// Fixed delivery: inline, blocks for a stored result, or table for one that is a table. For sql that reads. Default: the caller chooses.
     pub(crate) delivery: Option<String>,
     /// Access names that callers need, all of them. Default: none.
     #[serde(default)]

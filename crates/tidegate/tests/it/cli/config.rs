@@ -126,6 +126,15 @@ fn reports_unknown_references() {
 }
 
 #[test]
+fn the_name_of_the_database_of_stored_results_is_reserved() {
+    let configured = ConfiguredFolder::new("databases: [{name: results, files: shop}]\n");
+    insta::assert_snapshot!(configured.usage_error(&["config", "check"]), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:1:14: databases[0].name: results is the database of stored results (save_as); choose another name, such as results_db
+    ");
+}
+
+#[test]
 fn reports_invalid_limits() {
     insta::assert_snapshot!(check("limits: {requests_per_second: 0, burst: 5, tenant: {burst: 2}, principal: {running_calls: 0}}\nroles: [{name: clerk, limits: {requests_per_second: 5, burst: 0}}]\n"), @r"
     error: the configuration cannot be used

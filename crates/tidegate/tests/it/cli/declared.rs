@@ -211,7 +211,7 @@ tools:
     tidegate.yaml:3:86: tools[0].mode: there is no mode "fast"
         Valid choices: streaming, batch, auto
     tidegate.yaml:3:98: tools[0].delivery: there is no delivery "post"
-        Valid choices: inline, blocks
+        Valid choices: inline, blocks, table
     tidegate.yaml:4:59: tools[1].extract: extract: the answer has no column "idd"
         Valid choices: id
     tidegate.yaml:5:67: tools[2].mode: has no effect on a tool with http; remove it

@@ -64,12 +64,12 @@ const NUMBERS: [&str; 13] =
 const COMMON: [&str; 3] = ["database", "extract", "format"];
 
 /// Parameters without a description in the schemas, which are kept short for models.
-const PARAMETERS: [(&str, &str); 19] = [
+const PARAMETERS: [(&str, &str); 20] = [
     ("arguments", "Arguments of the tool"),
     ("columns", "Columns of the answer; by default all that are not masked"),
     ("cursor", "Cursor of the next page"),
     ("database", "Database; optional where the caller can access only one"),
-    ("delivery", "`inline`, or `blocks` for a stored result with a preview"),
+    ("delivery", "`inline`, `blocks` for a stored result with a preview, or `table` for one that is a table"),
     ("distinct", "Return equal rows once"),
     ("extract", "Return only the unique sorted values of this column"),
     ("format", "Format of the answer"),
@@ -82,6 +82,7 @@ const PARAMETERS: [(&str, &str); 19] = [
     ("no_cache", "Run the query again, even if its answer is stored"),
     ("offset", "Number of rows to skip; with `order_by`, the same rows each time"),
     ("parameters", "Values of $1, $2, …; of execute_function: the parameters of the function"),
+    ("save_as", "Name of the answer as a table: all rows are kept as `results.NAME`, for later queries"),
     ("sql", "SQL statement"),
     ("table", "Name of the table, as in list_tables"),
 ];

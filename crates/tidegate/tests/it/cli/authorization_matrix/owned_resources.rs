@@ -38,12 +38,23 @@ pub(super) async fn try_owned(
             OwnedResource { label: format!("stored result of {owner_key}"), id: &result, is_expected: false };
         job_read.attempt_read(matrix, line, role, transport, letter, "tidegate://jobs/").await;
         result_read.attempt_read(matrix, line, role, transport, letter, "tidegate://results/").await;
+        let tried = attempt_both(line, &result, false, AccessMethod::Table).await;
+        matrix.record_attempt(&format!("stored result of {owner_key} as a table"), role, letter, &tried);
     }
     let label = "stored result of one's own".to_owned();
+    let table_label = format!("{label} as a table");
     if transport.supports_only_tools() {
+        matrix.add_mark(&table_label, role, '.');
         return matrix.add_mark(&label, role, '.');
     }
     let own = store_result(line).await;
+    match &own {
+        None => matrix.add_mark(&table_label, role, '-'),
+        Some(own) => {
+            let tried = attempt_both(line, own, true, AccessMethod::Table).await;
+            matrix.record_attempt(&table_label, role, letter, &tried);
+        }
+    }
     match &own {
         None => matrix.add_mark(&label, role, '-'),
         Some(own) => {
@@ -118,19 +129,31 @@ impl OwnedResource<'_> {
 #[derive(Clone, Copy)]
 enum AccessMethod {
     CancelJob,
+    /// As a table of SQL.
+    Table,
     /// As a resource whose URI begins like that.
     Read(&'static str),
 }
 
 async fn attempt_both(line: &mut ClientConnection<'_>, id: &str, is_listed: bool, way: AccessMethod) -> AttemptOutcome {
     let had = attempt(line, id, way).await;
-    let absent = attempt(line, ABSENT, way).await.with_name_of(ABSENT, id);
+    let names = [ABSENT, id].map(|id| if let AccessMethod::Table = way { table_name(id) } else { id.to_owned() });
+    let absent = attempt(line, ABSENT, way).await.with_name_of(&names[0], &names[1]);
     AttemptOutcome { is_listed, answer: had, absent_answer: Some(absent) }
+}
+
+/// The name of the stored result `id` as a table.
+fn table_name(id: &str) -> String {
+    format!("r_{}", id.replace('-', ""))
 }
 
 async fn attempt(line: &mut ClientConnection<'_>, id: &str, way: AccessMethod) -> Attempt {
     match way {
         AccessMethod::CancelJob => call(line, "cancel_job", json!({"id": id})).await,
+        AccessMethod::Table => {
+            let sql = format!("SELECT count(*) AS rows FROM results.{}", table_name(id));
+            call(line, "sql", json!({"sql": sql})).await
+        }
         AccessMethod::Read(beginning) => {
             line.request("resources/read", json!({"uri": format!("{beginning}{id}")})).await
         }
