@@ -67,6 +67,15 @@ pub trait Database: Send + Sync + 'static {
         Ok(TableStorage::default())
     }
 
+    /// The columns of `table` that `principal` sees masked, among those of [`Database::columns`]; `None` where that is unknown,
+    /// because another server decides it.
+    ///
+    /// # Errors
+    /// As [`Database::columns`].
+    async fn masked_columns(&self, _table: &str, _principal: &Principal) -> Result<Option<Vec<String>>, Error> {
+        Ok(None)
+    }
+
     /// Plans `statement` without running it.
     ///
     /// # Errors

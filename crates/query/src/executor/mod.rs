@@ -23,7 +23,7 @@ use crate::distinct::DistinctValues;
 use crate::format::resolve_format;
 use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
-use crate::result_table::ResultTables;
+use crate::result_table::{RESULTS_DATABASE, ResultTables};
 use crate::secrets::redact_stream;
 use crate::usage::UsageTracker;
 
@@ -193,7 +193,10 @@ impl Executor {
         job: &Arc<Job>,
     ) -> Result<QueryRows, Error> {
         statement.check_parameters()?;
-        job.record_database(database.name());
+        // Stored results are no database that a caller has a right to.
+        if database.name() != RESULTS_DATABASE {
+            job.record_database(database.name());
+        }
         job.record_statement(|| statement.to_audited_statement(database.name()));
         job.report_step(QueryStep::Planning { database: database.name() });
         let plan = run_until_cancelled(job, database.plan(statement, job.principal())).await?;

@@ -55,6 +55,7 @@ mod pg_handlers;
 mod pg_test_and_new;
 mod postgres;
 mod preset_tools;
+mod profiles;
 mod prometheus;
 mod proxy;
 mod query;

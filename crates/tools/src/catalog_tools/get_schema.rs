@@ -13,6 +13,7 @@ use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows, TableSto
 use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, Job, RunningCall, Tool};
 use tidegate_sql::Statement;
 
+use super::profile::ProfileColumns;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
 use crate::tool_services::ToolServices;
@@ -37,6 +38,7 @@ pub(crate) fn tool(services: &Arc<ToolServices>) -> Tool {
             .with_database()
             .with_required("table", table)
             .with("samples", samples)
+            .with("profile", json!({"type": "boolean"}))
             .with_output_arguments(),
         context_handler(services, handle),
     )
@@ -48,6 +50,8 @@ struct Arguments {
     table: TableArgument,
     #[serde(default)]
     samples: usize,
+    #[serde(default)]
+    profile: bool,
     #[serde(flatten)]
     shape: OutputArguments,
 }
@@ -65,7 +69,7 @@ struct DescribedTable {
 }
 
 async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
-    let Arguments { database, table, samples: expected, shape } = parse_arguments(&call)?;
+    let Arguments { database, table, samples: expected, profile, shape } = parse_arguments(&call)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
     let (requested, is_list) = match table {
         TableArgument::One(table) => (vec![table], false),
@@ -78,16 +82,23 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
     let mut names = requested.clone();
     let database = services.resolve_tables(database.as_deref(), names.iter_mut(), &call).await?.database;
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
+    let mut profiles = ProfileColumns::new();
     for (name, requested) in names.iter().zip(requested) {
         let columns = database.columns(name, call.principal()).await?;
         if expected > 0 {
             samples.add(&*database, name, &columns, expected, call.job()).await?;
+        }
+        if profile {
+            profiles.add(&services, &*database, name, &columns, call.job()).await?;
         }
         tables.push(DescribedTable { name: requested, columns });
     }
     let mut answer = describe_columns(&tables, is_list);
     if expected > 0 {
         answer = answer.with_column("samples", samples.into_column());
+    }
+    if profile {
+        answer = profiles.append_to(answer);
     }
     let answer = services.executor.answer_rows(answer.into_rows()?, output_options);
     Ok(answer.followed_by(move |reply, meta| async move {

@@ -3,6 +3,7 @@
 
 pub(crate) mod get_schema;
 pub(crate) mod list_tables;
+mod profile;
 
 use std::sync::Arc;
 

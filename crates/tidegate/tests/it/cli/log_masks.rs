@@ -35,6 +35,7 @@ const CALLS: &[&[&str]] = &[
     &["sql", "sql=SELECT * FROM access"],
     &["sql", "sql=SELECT request, entry_text FROM access WHERE entry_text LIKE '%hidden%' OR entry_text IS NULL"],
     &["get_schema", "table=access", "samples=3"],
+    &["get_schema", "table=access", "profile=true"],
     &["query_logs"],
     &["query_logs", r#"columns=["request", "entry_text"]"#],
     &["query_logs", "limit=0", r#"facets=["request", "entry_text"]"#, r#"histogram={"field": "entry_text"}"#],

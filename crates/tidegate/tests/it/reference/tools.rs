@@ -64,7 +64,7 @@ const NUMBERS: [&str; 13] =
 const COMMON: [&str; 3] = ["database", "extract", "format"];
 
 /// Parameters without a description in the schemas, which are kept short for models.
-const PARAMETERS: [(&str, &str); 20] = [
+const PARAMETERS: [(&str, &str); 21] = [
     ("arguments", "Arguments of the tool"),
     ("columns", "Columns of the answer; by default all that are not masked"),
     ("cursor", "Cursor of the next page"),
@@ -82,6 +82,10 @@ const PARAMETERS: [(&str, &str); 20] = [
     ("no_cache", "Run the query again, even if its answer is stored"),
     ("offset", "Number of rows to skip; with `order_by`, the same rows each time"),
     ("parameters", "Values of $1, $2, …; of execute_function: the parameters of the function"),
+    (
+        "profile",
+        "Add nulls, distinct values, bounds, frequent values, patterns and lengths, over the rows that were read",
+    ),
     ("save_as", "Name of the answer as a table: all rows are kept as `results.NAME`, for later queries"),
     ("sql", "SQL statement"),
     ("table", "Name of the table, as in list_tables"),
