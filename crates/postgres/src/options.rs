@@ -22,8 +22,6 @@ pub struct PostgresOptions {
     /// Whether a login role with privileges beyond reading, and beyond what `ingest_tables` need, is an error instead of a
     /// warning.
     pub strict: bool,
-    /// The schema of handlers in the database. The roles of callers may write to its table of calls, `exchange`.
-    pub handler_schema: Option<String>,
     /// Whether connections lead to a pooler in transaction mode (PgBouncer). Then a session keeps no state.
     pub is_behind_pooler: bool,
     /// Functions that a caller's own statements may call although they are volatile or run with the rights of their
@@ -64,7 +62,6 @@ impl Default for PostgresOptions {
             schemas: None,
             ingest_tables: Vec::new(),
             strict: false,
-            handler_schema: None,
             is_behind_pooler: false,
             allowed_functions: Vec::new(),
             message_bytes_max: MESSAGE_BYTES_MAX,

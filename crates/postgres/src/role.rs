@@ -73,12 +73,13 @@ fn quote_identifier(name: &str) -> String {
     if is_plain && name.contains('_') { name.to_owned() } else { SqlDialect::Postgres.quote_identifier(name) }
 }
 
-/// The attributes and privileges of the login role and of the roles `$1`. `$2` is the schema of handlers. `$3` and `$4` are
-/// the schemas and names of the tables that take rows: the login role writes to them and to the keys of writes.
+/// The attributes and privileges of the login role and of the roles `$1`. `$2` and `$3` are the schemas and names of the
+/// tables that take rows: the login role writes to them and to the keys of writes. Roles that may call handlers add lines
+/// to `exchange` in the schema of the handlers, which its tables identify, also where no handlers are configured.
 const ROLE_PRIVILEGES_SQL: &str = "
 WITH target AS (
   SELECT DISTINCT c.oid
-  FROM ROWS FROM (pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::text[])) AS declared (nspname, relname)
+  FROM ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS declared (nspname, relname)
   JOIN pg_catalog.pg_class c ON c.relname = declared.relname
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE CASE WHEN declared.nspname IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = declared.nspname END)
@@ -88,7 +89,10 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r','p','v','m','f')),
        (SELECT pg_catalog.count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r','p','f','v') AND n.nspname NOT IN ('pg_catalog','information_schema')
-          AND (n.nspname = $2 AND c.relname = 'exchange') IS NOT TRUE
+          AND NOT (c.relname = 'exchange'
+                   AND NOT pg_catalog.has_table_privilege(r.oid, c.oid, 'UPDATE, DELETE, TRUNCATE')
+                   AND (SELECT pg_catalog.count(*) = 3 FROM pg_catalog.pg_class o WHERE o.relnamespace = n.oid
+                          AND o.relname IN ('installation', 'handler', 'mcp_request')))
           AND NOT (r.rolname = session_user
                    AND (c.oid IN (SELECT oid FROM target)
                         OR n.nspname = 'tidegate' AND c.relname = 'ingest_keys' AND EXISTS (SELECT FROM target)))
@@ -146,17 +150,13 @@ const ROW_SECURITY_BUGS: &[RowSecurityBug] = &[
 /// Inspects the login role and the roles that calls run as.
 pub(crate) async fn inspect(session: &PostgresSession, options: &PostgresOptions) -> Result<Vec<RoleFinding>, Error> {
     let mut findings = check_version(session.connection().server_version());
-    let (roles, handler_schema) = (options.run_as.roles(), options.handler_schema.as_deref());
+    let roles = options.run_as.roles();
     let targets: Vec<Vec<String>> =
         options.ingest_tables.iter().map(|table| SqlDialect::Postgres.table_parts(table)).collect();
     let (schemas, names): (Vec<Option<&String>>, Vec<&str>) =
         targets.iter().map(|parts| schema_and_name(parts)).unzip();
-    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-        (&roles, Type::TEXT_ARRAY),
-        (&handler_schema, Type::TEXT),
-        (&schemas, Type::TEXT_ARRAY),
-        (&names, Type::TEXT_ARRAY),
-    ];
+    let parameters: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&roles, Type::TEXT_ARRAY), (&schemas, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)];
     for role in session.client().query_typed(ROLE_PRIVILEGES_SQL, &parameters).await? {
         check_role(&role, &mut findings)?;
     }

@@ -192,7 +192,6 @@ impl PostgresConfig {
             schemas: self.schemas.clone(),
             ingest_tables: self.used_keys().ingest_tables.unwrap_or_default(),
             strict: self.strict,
-            handler_schema: handlers.as_ref().map(|handlers| handlers.schema.as_str().to_owned()),
             is_behind_pooler: self.pgbouncer,
             allowed_functions: self.allow_functions.clone(),
             message_bytes_max: self.max_message_bytes.map_or(default.message_bytes_max, |size| size.0 as usize),
