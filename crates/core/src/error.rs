@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::input::{ClientCapabilities, InputRequest};
@@ -73,11 +74,21 @@ struct ErrorInner {
     input_requests: Vec<(String, InputRequest)>,
     missing_capabilities: ClientCapabilities,
     code: Option<i64>,
+    protocol_error: Option<ProtocolError>,
     is_reported: bool,
     is_configuration_fault: bool,
     retry_after: Option<Duration>,
     scopes: Vec<String>,
     refused_row: Option<u64>,
+}
+
+/// An error that a protocol with error objects must send as one, also where it reports failures of tools in results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProtocolError {
+    /// The code, which replaces that of the kind.
+    pub code: i64,
+    /// Additional data for programs.
+    pub data: Option<Value>,
 }
 
 impl Error {
@@ -158,6 +169,13 @@ impl Error {
     #[must_use]
     pub fn with_code(mut self, code: i64) -> Self {
         self.0.code = Some(code);
+        self
+    }
+
+    /// Makes it an error object of the protocol, with this code and data.
+    #[must_use]
+    pub fn with_protocol_error(mut self, code: i64, data: Option<Value>) -> Self {
+        self.0.protocol_error = Some(ProtocolError { code, data });
         self
     }
 
@@ -257,6 +275,11 @@ impl Error {
     /// The error code that the handler set.
     pub fn code(&self) -> Option<i64> {
         self.0.code
+    }
+
+    /// The error object of the protocol, if it must be one.
+    pub fn protocol_error(&self) -> Option<&ProtocolError> {
+        self.0.protocol_error.as_ref()
     }
 
     /// The time after which the caller can try again, if known.

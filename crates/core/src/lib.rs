@@ -34,7 +34,7 @@ pub use content::{
     Annotations, Content, ContentRole, Icon, LinkVerifier, ResourceBody, ResourceContents, ResourceLink,
     StoredResultStats, StoredResults,
 };
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, ProtocolError};
 pub use format::Format;
 pub use grants::{AllowedNames, Grants};
 pub use ingest_totals::{IngestTotals, WriteTotals};

@@ -303,9 +303,11 @@ impl CallToolEncoder {
         piece.into()
     }
 
-    /// Whether the client must correct the problem itself: missing capabilities, credentials or scopes.
-    fn is_client_error(&self, error: &Error) -> bool {
+    /// Whether the error is one of the protocol: the client must correct the problem itself (missing capabilities,
+    /// credentials or scopes), or the handler demands it.
+    fn is_protocol_error(&self, error: &Error) -> bool {
         let is_for_client = match error.kind() {
+            _ if error.protocol_error().is_some() => true,
             ErrorKind::MissingClientCapability => self.envelope.dialect.stateless,
             kind => kind == ErrorKind::Unauthenticated || !error.scopes().is_empty(),
         };
@@ -330,7 +332,7 @@ impl ReplyEncoder for CallToolEncoder {
                 Bytes::new()
             }
             ReplyPart::End(Ok(metadata)) => self.finish(None, &metadata),
-            ReplyPart::End(Err(error)) if self.is_client_error(&error) => return self.envelope.fail(&error, None),
+            ReplyPart::End(Err(error)) if self.is_protocol_error(&error) => return self.envelope.fail(&error, None),
             ReplyPart::End(Err(error)) => self.finish(Some(&error), &AnswerMeta::default()),
             // MCP calls request content, never a body.
             _ => Bytes::new(),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tidegate_core::{ClientCapabilities, Error, ErrorKind, LogLevel};
+use tidegate_core::{ClientCapabilities, Error, ErrorKind, LogLevel, ProtocolError};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 use crate::revision::{Dialect, Revision};
@@ -399,6 +399,10 @@ impl RpcError {
 
     /// The error of a failed call. It contains `resource`, the URI of the resource to read.
     pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
+        if let Some(ProtocolError { code, data }) = error.protocol_error() {
+            let rejection = CallRejection::from_error(error);
+            return Self { code: *code, message: error.to_string(), data: data.clone(), rejection };
+        }
         let code = match error.kind() {
             ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {
                 Self::LEGACY_RESOURCE_NOT_FOUND

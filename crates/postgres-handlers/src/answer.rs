@@ -16,7 +16,7 @@ use tidegate_core::{
 };
 use tidegate_runtime::{Answer, AnswerMeta};
 
-use crate::record::{HandlerKind, HandlerRecord};
+use crate::record::{Compatibility, HandlerKind, HandlerRecord};
 
 #[derive(Debug)]
 pub(crate) enum HandlerAnswer {
@@ -45,6 +45,7 @@ struct JsonRpcEnvelope<'a> {
 struct ErrorObject {
     code: i64,
     message: String,
+    data: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -85,7 +86,11 @@ fn deserialize_present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) 
 
 impl HandlerAnswer {
     /// Parses the answer of the handler of `record`, whose id is checked already. The error is for the log.
-    pub(crate) fn parse(record: &HandlerRecord, text: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn parse(
+        record: &HandlerRecord,
+        compatibility: Compatibility,
+        text: Option<&str>,
+    ) -> Result<Self, String> {
         let text = text.ok_or("it returned NULL")?;
         let envelope: JsonRpcEnvelope<'_> =
             serde_json::from_str(text).map_err(|error| format!("its envelope is not valid JSON-RPC: {error}"))?;
@@ -94,7 +99,7 @@ impl HandlerAnswer {
         }
         match (envelope.result, envelope.error) {
             (Some(result), None) => read_result(record, result.get()),
-            (None, Some(error)) => read_error(error).map(Self::Error),
+            (None, Some(error)) => read_error(error, compatibility).map(Self::Error),
             _ => Err("its envelope must have either a result or an error".to_owned()),
         }
     }
@@ -172,17 +177,22 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
 }
 
 /// Among the codes that the protocol reserves, handlers may use only those of JSON-RPC, -32001 and the old -32002.
-fn read_error(error: ErrorObject) -> Result<Error, String> {
-    let ErrorObject { code, message } = error;
+fn read_error(error: ErrorObject, compatibility: Compatibility) -> Result<Error, String> {
+    let ErrorObject { code, message, data } = error;
     let kind = match code {
         -32_602 => ErrorKind::InvalidArguments,
         -32_002 => ErrorKind::NotFound,
         -32_001 => ErrorKind::Unauthenticated,
         -32_700 | -32_600 | -32_601 | -32_603 => ErrorKind::Failed,
         -32_768..=-32_000 => return Err(format!("handlers must not use the error code {code}")),
-        _ => return Ok(Error::new(ErrorKind::Failed, message).with_code(code)),
+        _ => ErrorKind::Failed,
     };
-    Ok(Error::new(kind, message))
+    let error = Error::new(kind, message);
+    Ok(match compatibility {
+        Compatibility::Pgmi => error.with_protocol_error(code, data),
+        Compatibility::None if (-32_768..=-32_000).contains(&code) => error,
+        Compatibility::None => error.with_code(code),
+    })
 }
 
 #[derive(Deserialize)]
@@ -323,7 +333,7 @@ mod tests {
     }
 
     fn read(kind: HandlerKind, answer: &Value) -> Result<HandlerAnswer, String> {
-        HandlerAnswer::parse(&record(kind, json!({})), Some(&answer.to_string()))
+        HandlerAnswer::parse(&record(kind, json!({})), Compatibility::None, Some(&answer.to_string()))
     }
 
     fn result(result: Value) -> Value {
@@ -332,7 +342,7 @@ mod tests {
 
     #[test]
     fn malformed_answer_is_rejected() {
-        assert!(HandlerAnswer::parse(&record(HandlerKind::Tool, json!({})), None).is_err());
+        assert!(HandlerAnswer::parse(&record(HandlerKind::Tool, json!({})), Compatibility::None, None).is_err());
         for invalid in [
             json!(null),
             json!([]),
@@ -362,12 +372,13 @@ mod tests {
     fn null_counts_as_structured_content() {
         let promised = record(HandlerKind::Tool, json!({"outputSchema": {}}));
         let answer = result(json!({"content": [], "structuredContent": null})).to_string();
-        let Ok(HandlerAnswer::Done(output)) = HandlerAnswer::parse(&promised, Some(&answer)) else {
+        let Ok(HandlerAnswer::Done(output)) = HandlerAnswer::parse(&promised, Compatibility::None, Some(&answer))
+        else {
             panic!("{answer}")
         };
         assert_eq!(output.structured.unwrap().get(), "null");
         let none = result(json!({"content": []})).to_string();
-        assert!(HandlerAnswer::parse(&promised, Some(&none)).is_err());
+        assert!(HandlerAnswer::parse(&promised, Compatibility::None, Some(&none)).is_err());
     }
 
     #[test]

@@ -24,7 +24,10 @@ use tokio_postgres::types::ToSql;
 
 use crate::answer::HandlerAnswer;
 use crate::database_handlers::{DatabaseHandlers, HandlerCatalog};
-use crate::record::HandlerRecord;
+use crate::record::{Compatibility, HandlerRecord};
+
+/// The code of JSON-RPC for a failure of the server, which pgmi has for all errors that a handler raises.
+const INTERNAL_ERROR_CODE: i64 = -32_603;
 
 /// The maximum size of an answer in the database, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -99,6 +102,9 @@ impl PgFunctionHandler {
 
     async fn attempt(&self, request: &HandlerRequest) -> Result<HandlerAnswer, HandlerFailure> {
         let mut transaction = self.handlers.database.begin(&self.record.transaction, &request.identity).await?;
+        if self.is_pgmi() {
+            transaction.query("SELECT pg_catalog.set_config('mcp.compatibility', 'pgmi', true)", &[]).await?;
+        }
         if let Some(timeout) = self.record.timeout {
             let sql = format!("SET LOCAL statement_timeout = {}", timeout.as_millis());
             transaction.query(&sql, &[]).await?;
@@ -124,6 +130,10 @@ impl PgFunctionHandler {
         answer
     }
 
+    fn is_pgmi(&self) -> bool {
+        self.handlers.options.compatibility == Compatibility::Pgmi
+    }
+
     fn answer(&self, outcome: Result<HandlerAnswer, HandlerFailure>) -> Result<Answer, Error> {
         match outcome {
             Ok(HandlerAnswer::Done(output)) => Ok(output.into_answer(self.record.kind)),
@@ -132,8 +142,17 @@ impl PgFunctionHandler {
                 let failure = Error::new(ErrorKind::Failed, message).mark_reported();
                 Ok(output.into_answer(self.record.kind).followed_by(|_, _| async move { Err(failure) }))
             }
-            Ok(HandlerAnswer::Error(error)) | Err(HandlerFailure::Client(error)) => Err(error),
-            Err(HandlerFailure::Server(error)) => Err(self.server_error(&error)),
+            Ok(HandlerAnswer::Error(error)) | Err(HandlerFailure::Client(error)) => Err(self.to_protocol_error(error)),
+            Err(HandlerFailure::Server(error)) => Err(self.to_protocol_error(self.server_error(&error))),
+        }
+    }
+
+    /// Under pgmi, failures are errors of the protocol, also those of tools.
+    fn to_protocol_error(&self, error: Error) -> Error {
+        let is_failure = matches!(error.kind(), ErrorKind::Failed | ErrorKind::Internal);
+        match self.is_pgmi() && is_failure && error.protocol_error().is_none() {
+            true => error.with_protocol_error(INTERNAL_ERROR_CODE, None),
+            false => error,
         }
     }
 
@@ -153,7 +172,7 @@ impl PgFunctionHandler {
             // PostgreSQL compares: its jsonb writes an equal id in another form.
             return Err(invalid("its envelope has another id than the request".to_owned()).into());
         }
-        let answer = HandlerAnswer::parse(&self.record, text).map_err(invalid)?;
+        let answer = HandlerAnswer::parse(&self.record, self.handlers.options.compatibility, text).map_err(invalid)?;
         // Before the changes are committed.
         answer.check_schema(self.output_schema.as_deref()).map_err(invalid)?;
         Ok(answer)
@@ -206,6 +225,7 @@ impl PgFunctionHandler {
                     .with_detail(detail)
             }
             _ if is_function_missing(db_error) => self.not_found_error(),
+            _ if self.is_pgmi() => Error::new(ErrorKind::Failed, db_error.message()).with_detail(detail),
             _ => Error::internal(detail),
         }
     }
@@ -221,7 +241,11 @@ impl PgFunctionHandler {
 impl Handler for PgFunctionHandler {
     async fn handle(&self, call: RunningCall) -> Result<Answer, Error> {
         let database = &self.handlers.database;
-        let request = HandlerRequest::from_job(&call, database.identity_of(call.principal())?)?;
+        let mut request = HandlerRequest::from_job(&call, database.identity_of(call.principal())?)?;
+        if self.is_pgmi() && !request.request.id.starts_with('"') {
+            // A handler of pgmi receives the id of a request as a string.
+            request.request.id = format!("\"{}\"", request.request.id);
+        }
         let outcome = tokio::select! {
             biased;
             () = call.cancelled() => Err(Error::cancelled().into()),

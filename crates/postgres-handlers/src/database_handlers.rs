@@ -18,10 +18,13 @@ use tokio_postgres::error::SqlState;
 
 use crate::call_log::CallLog;
 use crate::install::HandlerSchemaScripts;
-use crate::record::{HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, RecordError};
+use crate::record::{Compatibility, HANDLERS_SQL, HandlerKind, HandlerOptions, HandlerRecord, RecordError};
 
 /// The maximum number of handlers of a database; further ones are left out, with a warning.
 const HANDLERS_MAX: usize = 10_000;
+
+/// The code that pgmi has for unknown names.
+const METHOD_NOT_FOUND_CODE: i64 = -32_601;
 
 /// The maximum length of the server's name and version, in characters.
 const SETTING_CHARACTERS_MAX: usize = 128;
@@ -58,6 +61,11 @@ impl DatabaseHandlers {
         let name: Arc<str> = name.into();
         let call_log = CallLog::new(database.clone(), name.clone(), &options.schema);
         Arc::new(Self { database, name, options, call_log })
+    }
+
+    /// The code of JSON-RPC for names without a handler; `None` for that of the revision.
+    pub fn absent_entry_code(&self) -> Option<i64> {
+        (self.options.compatibility == Compatibility::Pgmi).then_some(METHOD_NOT_FOUND_CODE)
     }
 
     /// The handlers that are visible to the roles of calls.
@@ -101,8 +109,8 @@ async fn read_catalog(
     let schema = options.schema.as_str();
     let registry = format!(
         "SELECT revision, logs_exchanges, identity_check IS NOT NULL, {}, {} FROM {schema}.registry",
-        setting_sql("mcp.server_name"),
-        setting_sql("mcp.server_version")
+        setting_sql(schema, "server_name"),
+        setting_sql(schema, "server_version")
     );
     let mut catalog = HandlerCatalog::default();
     if let Some(row) = transaction.query(&registry, &[]).await?.first() {
@@ -131,9 +139,10 @@ async fn read_catalog(
     Ok(catalog)
 }
 
-/// The value of a setting, bounded; NULL if it is not set or empty.
-fn setting_sql(name: &str) -> String {
-    format!("pg_catalog.left(NULLIF(pg_catalog.current_setting('{name}', true), ''), {SETTING_CHARACTERS_MAX})")
+/// The value of a column of the registry, bounded, unless a setting `mcp.{column}` of the database or the role replaces
+/// it. The stored setting is read, because a connection of the pool keeps the value with which it began.
+fn setting_sql(schema: &str, column: &str) -> String {
+    format!("pg_catalog.left(COALESCE({schema}.stored_setting('mcp.{column}'), {column}), {SETTING_CHARACTERS_MAX})")
 }
 
 fn read_error(error: &tokio_postgres::Error, database: &str, options: &HandlerOptions, role: Option<&str>) -> Error {

@@ -493,6 +493,7 @@ const FILES: &[&str] = files! {
     "033_listing.sql"
     "034_session.sql"
     "035_dispatcher.sql"
+    "036_database_info.sql"
     "099_privileges.sql"
 };
 

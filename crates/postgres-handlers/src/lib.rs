@@ -21,5 +21,5 @@ pub use install::{
     CallLogStatus, HandlerSchemaScripts, InstallMode, InstallStatus, Installation, Installer, LineCount, SchemaName,
     SchemaNameError,
 };
-pub use record::{HandlerKind, HandlerOptions, HandlerRecord};
+pub use record::{Compatibility, HandlerKind, HandlerOptions, HandlerRecord};
 pub use testing::{TestError, TestOptions, TestReport, TestResult, run_test_file};

@@ -18,6 +18,18 @@ pub struct HandlerOptions {
     pub writes: bool,
     /// Whether each call is recorded in the call log of the database, even if the log is switched off there.
     pub records_calls: bool,
+    /// Whose errors and ids calls have.
+    pub compatibility: Compatibility,
+}
+
+/// Whose errors and ids calls of handlers have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Compatibility {
+    /// Errors of tools are results, details of other errors stay in the log, and ids are as the client sent them.
+    #[default]
+    None,
+    /// Errors are JSON-RPC errors with the message of PostgreSQL, and ids are strings, as the dispatcher of pgmi has them.
+    Pgmi,
 }
 
 /// The kind of a handler.
@@ -148,7 +160,8 @@ mod tests {
     #[test]
     fn only_registered_functions_are_accepted() {
         let schema = SchemaName::parse("api").unwrap();
-        let options = HandlerOptions { schema, writes: false, records_calls: false };
+        let options =
+            HandlerOptions { schema, writes: false, records_calls: false, compatibility: Compatibility::None };
         assert_eq!(function_name("api.mcp_tool_x_1f(api.mcp_request)", &options).unwrap(), "api.mcp_tool_x_1f");
         for invalid in [
             "pg_sleep(1)",

@@ -30,6 +30,7 @@ pub struct Snapshot {
     protection: AnswerProtection,
     argument_redaction: ArgumentRedaction,
     server_name: ServerName,
+    absent_entry_code: Option<i64>,
 }
 
 /// The identity of the server as its entries state it; it replaces that of the node.
@@ -205,7 +206,7 @@ impl Snapshot {
     pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
         let absent = || {
             let visible = self.tools(caller).map(|tool| tool.name.as_str());
-            not_found("tool", name, nearest_names(name, visible))
+            self.absent_entry("tool", name, nearest_names(name, visible))
         };
         let tool = self.tools.get(name).ok_or_else(absent)?;
         self.authorize_entry(&tool.access, &tool.name, caller, absent)?;
@@ -219,7 +220,7 @@ impl Snapshot {
     pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
         let absent = || {
             let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
-            not_found("prompt", name, nearest_names(name, visible))
+            self.absent_entry("prompt", name, nearest_names(name, visible))
         };
         let prompt = self.prompts.get(name).ok_or_else(absent)?;
         self.authorize_entry(&prompt.access, &prompt.name, caller, absent)?;
@@ -229,7 +230,7 @@ impl Snapshot {
     /// The entry that serves `uri`, if the caller may read it: the resource with that URI, else the most specific
     /// template. If that entry is hidden, the URI does not exist for the caller; no broader template serves it instead.
     pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<ResourceMatch<'_>, Error> {
-        let absent = || not_found("resource", uri, Vec::new());
+        let absent = || self.absent_entry("resource", uri, Vec::new());
         let (access, name, readable) = match self.resources.get(uri) {
             Some(resource) => (&resource.access, &resource.name, ResourceMatch::Exact(resource)),
             None => {
@@ -241,6 +242,14 @@ impl Snapshot {
         };
         self.authorize_entry(access, name, caller, absent)?;
         Ok(readable)
+    }
+
+    fn absent_entry(&self, kind: &str, name: &str, choices: Vec<String>) -> Error {
+        let error = not_found(kind, name, choices);
+        match self.absent_entry_code {
+            Some(code) => error.with_protocol_error(code, None),
+            None => error,
+        }
     }
 
     /// The name of the entry that serves `uri`, to callers with the right to it or not.
@@ -347,6 +356,7 @@ impl SnapshotBuilder {
                 protection: AnswerProtection::default(),
                 argument_redaction: ArgumentRedaction::default(),
                 server_name: ServerName::default(),
+                absent_entry_code: None,
             },
             lists_all_arguments: false,
         }
@@ -447,6 +457,13 @@ impl SnapshotBuilder {
         let own = &mut self.snapshot.server_name;
         own.name = own.name.take().or(server_name.name);
         own.version = own.version.take().or(server_name.version);
+        self
+    }
+
+    /// Sets the code of JSON-RPC for names and URIs without an entry, which replaces that of the revision.
+    #[must_use]
+    pub fn absent_entry_code(mut self, code: i64) -> Self {
+        self.snapshot.absent_entry_code = Some(code);
         self
     }
 

@@ -217,4 +217,5 @@ impl TaskRecorder {
 fn is_task_error(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Internal | ErrorKind::MissingClientCapability | ErrorKind::Unauthenticated)
         || !error.scopes().is_empty()
+        || error.protocol_error().is_some()
 }

@@ -62,10 +62,13 @@ CREATE TABLE @schema@.registry (
     is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
     revision bigint NOT NULL DEFAULT 0,
     identity_check text,
-    logs_exchanges boolean NOT NULL DEFAULT false
+    logs_exchanges boolean NOT NULL DEFAULT false,
+    server_name text,
+    server_version text
 );
 COMMENT ON TABLE @schema@.registry IS
-    'One row: the revision of the handlers, the function that knows who exists, and whether calls are logged.';
+    'One row: the revision of the handlers, the function that knows who exists, whether calls are logged, and the name of'
+    ' the server.';
 INSERT INTO @schema@.registry DEFAULT VALUES;
 
 -- Whoever listens is told the revision; whoever lost the connection compares it. The row also makes those who change

@@ -75,14 +75,28 @@ RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN @schema@.mcp_structured_result(structured_content, to_jsonb(request_id));
 
+-- Whether answers are those of pgmi. The setting is the only switch; a server sets it for its transactions.
+CREATE FUNCTION @schema@.is_pgmi() RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+    CASE coalesce(current_setting('mcp.compatibility', true), '')
+        WHEN '' THEN RETURN false;
+        WHEN 'pgmi' THEN RETURN true;
+        ELSE RAISE EXCEPTION 'mcp.compatibility: % is not known; it can be pgmi, or empty',
+            to_jsonb(current_setting('mcp.compatibility')) USING ERRCODE = 'invalid_parameter_value';
+    END CASE;
+END
+$body$;
+
 -- A tool that fails says so in its result: the model reads results and can mend its call, protocol errors it may never
--- see.
+-- see. Under pgmi it is an error of the protocol.
 CREATE FUNCTION @schema@.mcp_tool_error(message text, request_id jsonb) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN @schema@.mcp_success(
-    jsonb_build_object('content', jsonb_build_array(@schema@.mcp_text(message)), 'isError', true),
-    request_id
-);
+RETURN CASE WHEN @schema@.is_pgmi() THEN @schema@.mcp_error(-32603, message, request_id)
+    ELSE @schema@.mcp_success(
+        jsonb_build_object('content', jsonb_build_array(@schema@.mcp_text(message)), 'isError', true),
+        request_id
+    ) END;
 
 CREATE FUNCTION @schema@.mcp_tool_error(message text, request_id text) RETURNS @schema@.mcp_response
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -91,9 +105,17 @@ RETURN @schema@.mcp_tool_error(message, to_jsonb(request_id));
 -- Wrong arguments are such a failure too: what is wrong with each of them, for the model to mend.
 CREATE FUNCTION @schema@.arguments_error(p_name text, p_violations text[], p_request_id jsonb)
 RETURNS @schema@.mcp_response
-LANGUAGE sql STABLE PARALLEL SAFE
-RETURN @schema@.mcp_tool_error(
-    format(E'The arguments of %s are wrong:\n- %s', p_name, array_to_string(p_violations, E'\n- ')), p_request_id);
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+    v_message CONSTANT text :=
+        format(E'The arguments of %s are wrong:\n- %s', p_name, array_to_string(p_violations, E'\n- '));
+BEGIN
+    IF @schema@.is_pgmi() THEN
+        RETURN @schema@.mcp_error(-32602, v_message, p_request_id);
+    END IF;
+    RETURN @schema@.mcp_tool_error(v_message, p_request_id);
+END
+$body$;
 
 CREATE FUNCTION @schema@.mcp_resource_result(contents jsonb, request_id jsonb)
 RETURNS @schema@.mcp_response

@@ -6,8 +6,8 @@ CREATE FUNCTION @schema@.is_for_owners(p_function name) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN p_function IN ('create_or_replace_mcp_handler', 'drop_mcp_handler', 'register_function', 'rows_body',
     'create_handler_function', 'check_collisions', 'grant_handler', 'grant_mcp_access', 'revoke_mcp_access',
-    'query_columns', 'set_mcp_exchange_log', 'purge_mcp_exchanges', 'set_mcp_identity_check', 'registry_changed',
-    'handlers_changed');
+    'query_columns', 'set_mcp_exchange_log', 'purge_mcp_exchanges', 'set_mcp_identity_check', 'set_mcp_server',
+    'register_database_info', 'registry_changed', 'handlers_changed');
 
 CREATE FUNCTION @schema@.dispatching_roles() RETURNS SETOF name
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

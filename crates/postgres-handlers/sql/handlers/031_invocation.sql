@@ -1,7 +1,7 @@
 -- Runs a handler, and turns whatever becomes of it into an answer.
 
 -- An answer for a failure of the handler's. The reader gets a reference, the logs have the detail beside it; a client
--- that asks for the lines of the log does not get them.
+-- that asks for the lines of the log does not get them. Under pgmi the reader gets the message itself.
 CREATE FUNCTION @schema@.failure_envelope(p_handler @schema@.handler, p_request_id jsonb, p_failure jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = error AS $body$
@@ -11,6 +11,9 @@ DECLARE
 BEGIN
     RAISE LOG 'handler failed: type=% name=% code=% reference=% detail=%',
         p_handler.type, p_handler.name, v_code, v_reference, p_failure ->> 'detail';
+    IF @schema@.is_pgmi() THEN
+        RETURN (@schema@.mcp_error(-32603, p_failure ->> 'message', p_request_id)).envelope;
+    END IF;
     IF p_handler.type = 'tool' AND v_code NOT IN ('broken_answer', 'write_in_read_only_handler') THEN
         RETURN (@schema@.mcp_tool_error(CASE v_code
             WHEN 'cancelled' THEN 'The tool was stopped: it took too long, or somebody cancelled it.'
@@ -89,19 +92,19 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = 'the transaction met another one; run it again';
         WHEN SQLSTATE 'MCP00' THEN
             IF v_problem IS NOT NULL OR envelope IS NULL THEN
-                failure := jsonb_build_object('code', 'broken_answer', 'detail', SQLERRM);
+                failure := jsonb_build_object('code', 'broken_answer', 'message', SQLERRM, 'detail', SQLERRM);
             END IF;
         WHEN SQLSTATE 'MCP01' THEN
             envelope := (CASE p_handler.type WHEN 'tool' THEN @schema@.mcp_tool_error(SQLERRM, p_request.request_id)
                 ELSE @schema@.mcp_error(-32603, SQLERRM, p_request.request_id) END).envelope;
         WHEN query_canceled THEN
-            failure := jsonb_build_object('code', 'cancelled', 'detail', SQLERRM);
+            failure := jsonb_build_object('code', 'cancelled', 'message', SQLERRM, 'detail', SQLERRM);
         WHEN read_only_sql_transaction THEN
-            failure := jsonb_build_object('detail', SQLERRM,
+            failure := jsonb_build_object('message', SQLERRM, 'detail', SQLERRM,
                 'code', CASE WHEN p_handler.read_only THEN 'write_in_read_only_handler' ELSE 'failed' END);
         -- A failing ASSERT is not among "others".
         WHEN assert_failure OR OTHERS THEN
-            failure := jsonb_build_object('code', 'failed', 'detail', SQLSTATE || ': ' || SQLERRM);
+            failure := jsonb_build_object('code', 'failed', 'message', SQLERRM, 'detail', SQLSTATE || ': ' || SQLERRM);
     END;
     IF current_setting('role') <> v_role THEN
         PERFORM set_config('role', v_role, true);

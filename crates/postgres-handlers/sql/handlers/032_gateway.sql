@@ -77,10 +77,10 @@ BEGIN
             v_answer := @schema@.refusal(p_handler, v_is_known, p_request.arguments, p_request.request_id);
         EXCEPTION
             WHEN query_canceled THEN
-                v_failure := jsonb_build_object('code', 'cancelled', 'detail', SQLERRM);
+                v_failure := jsonb_build_object('code', 'cancelled', 'message', SQLERRM, 'detail', SQLERRM);
             -- A schema that leads the check astray: too deep, or wrong in a place that only a reference leads to.
             WHEN OTHERS THEN
-                v_failure := jsonb_build_object('code', 'failed',
+                v_failure := jsonb_build_object('code', 'failed', 'message', SQLERRM,
                     'detail', format('the arguments could not be checked: %s: %s', SQLSTATE, SQLERRM));
         END;
         IF v_answer.envelope IS NULL AND v_failure IS NULL THEN
@@ -114,8 +114,10 @@ BEGIN
     v_request.request_id := p_request_id;
     v_request.variables := '{}';
     v_request.meta := p_meta;
-    RETURN @schema@.answer_call(v_handler, v_request,
-        @schema@.mcp_error(-32602, format('Unknown %s: %s', p_type, left(coalesce(p_name, ''), 128)), p_request_id));
+    RETURN @schema@.answer_call(v_handler, v_request, CASE WHEN @schema@.is_pgmi()
+        THEN @schema@.mcp_error(-32601, format('%s not found: %s', initcap(p_type), left(p_name, 128)), p_request_id)
+        ELSE @schema@.mcp_error(-32602, format('Unknown %s: %s', p_type, left(coalesce(p_name, ''), 128)), p_request_id)
+        END);
 END
 $body$;
 
@@ -150,7 +152,7 @@ BEGIN
     v_request.variables := @schema@.uri_variables(p_uri, v_handler.uri_pattern, v_handler.uri_variables);
     v_request.meta := p_meta;
     RETURN @schema@.answer_call(v_handler, v_request, @schema@.mcp_error(
-        p_missing_code, 'Resource not found', p_request_id, jsonb_build_object('uri', left(p_uri, c_uri_length_max))));
+        CASE WHEN @schema@.is_pgmi() THEN -32601 ELSE p_missing_code END, 'Resource not found', p_request_id, jsonb_build_object('uri', left(p_uri, c_uri_length_max))));
 END
 $body$;
 

@@ -1,6 +1,7 @@
 -- What there is, in pages, in the order of names. Lists show what calls let through: no handlers that the role may not
 -- execute. Over the protocol, callers without an identity do not see those that require one; the functions mcp_list_…,
--- called directly, show and mark them.
+-- called directly, show and mark them. Called directly, mcp_list_resources also shows templates: all that was registered
+-- as a resource. The protocol has a list of its own for them.
 
 -- Entries of a page; the setting mcp.page_size changes it.
 CREATE FUNCTION @schema@.page_size() RETURNS integer
@@ -53,7 +54,7 @@ BEGIN
         FROM @schema@.handler
         WHERE type = CASE p_list WHEN 'tools' THEN 'tool' WHEN 'prompts' THEN 'prompt' ELSE 'resource' END
             AND (v_is_known OR p_marks_closed OR NOT requires_auth)
-            AND CASE p_list WHEN 'resources' THEN cardinality(uri_variables) = 0
+            AND CASE p_list WHEN 'resources' THEN p_marks_closed OR cardinality(uri_variables) = 0
                 WHEN 'resourceTemplates' THEN cardinality(uri_variables) > 0 ELSE true END
             AND name COLLATE "C" > v_after
         ORDER BY name COLLATE "C" LIMIT v_size + 1

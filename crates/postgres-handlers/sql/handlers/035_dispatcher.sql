@@ -175,6 +175,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     v_answer @schema@.mcp_response := @schema@.message_refusal(p_request);
     v_id jsonb := p_request -> 'id';
+    v_is_pgmi CONSTANT boolean := @schema@.is_pgmi();
     v_method text;
     v_params jsonb;
     v_is_modern boolean;
@@ -183,7 +184,9 @@ BEGIN
         RETURN v_answer;
     END IF;
     v_method := p_request ->> 'method';
-    IF v_id IS NULL OR v_method LIKE 'notifications/%' THEN
+    IF v_is_pgmi AND v_method = 'notifications/initialized' THEN
+        RETURN @schema@.mcp_success('{}', v_id);
+    ELSIF v_id IS NULL OR v_method LIKE 'notifications/%' THEN
         -- Notifications are never answered, and nothing that comes as one is carried out.
         RETURN ROW(NULL)::@schema@.mcp_response;
     END IF;
@@ -193,7 +196,10 @@ BEGIN
         RETURN v_answer;
     END IF;
     v_is_modern := coalesce(v_params -> '_meta' ? 'io.modelcontextprotocol/protocolVersion', false);
-    v_answer := @schema@.route(v_method, v_params, p_context, v_id, v_is_modern);
+    -- A handler of pgmi is given the id as a string; the client gets the one that it sent.
+    v_answer := @schema@.route(v_method, v_params, p_context,
+        CASE WHEN v_is_pgmi THEN to_jsonb(v_id #>> '{}') ELSE v_id END, v_is_modern);
+    v_answer.envelope := jsonb_set(v_answer.envelope, '{id}', v_id);
     v_answer.envelope := CASE WHEN v_is_modern THEN @schema@.modern_envelope(v_answer.envelope, v_method)
         ELSE @schema@.legacy_envelope(v_answer.envelope, v_method) END;
     RETURN v_answer;

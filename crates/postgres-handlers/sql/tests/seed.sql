@@ -240,8 +240,7 @@ END $$;
 SELECT pg_temp.ok(EXISTS (SELECT FROM api.handler WHERE id = 'ffffffff-test-4000-8000-000000000001'),
     'the self-contained test passes');
 
-SELECT pg_temp.tool('database_info',
-    'BEGIN RETURN api.mcp_tool_result(jsonb_build_array(api.mcp_text(current_database())), (request).request_id); END');
+SELECT api.register_database_info();
 -- Full round-trip test
 SELECT (api.mcp_handle_request(
     '{"jsonrpc":"2.0","id":"1","method":"initialize","params":{"protocolVersion":"2024-11-05"}}'::jsonb
@@ -254,6 +253,12 @@ SELECT (api.mcp_handle_request(
 SELECT (api.mcp_handle_request(
     '{"jsonrpc":"2.0","id":"3","method":"tools/call","params":{"name":"database_info","arguments":{}}}'::jsonb
 )).envelope;
+SELECT pg_temp.same(pg_temp.call('database_info') #> '{result,structuredContent,database}', to_jsonb(current_database()),
+    'the optional handler says which database it is');
+SELECT pg_temp.ok(jsonb_path_exists(api.mcp_list_resources(), '$.resources[*] ? (@.name == "my_resource")'),
+    'a resource that was registered with a template is among the resources');
+SELECT pg_temp.ok(NOT jsonb_path_exists(pg_temp.ask('resources/list', p_context := '{"user_id": "u"}'),
+    '$.result.resources[*] ? (@.name == "my_resource")'), 'and over the protocol among the templates');
 
 SELECT pg_temp.tool('protected_tool', 'BEGIN RETURN api.mcp_tool_result(''[]'', (request).request_id); END',
     '{"requiresAuth": true}');

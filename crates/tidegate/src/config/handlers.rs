@@ -94,6 +94,9 @@ impl HandlerDatabase {
             let (name, version) = (catalog.server_name.clone(), catalog.server_version.clone());
             entries = entries.server_name(ServerName { name, version });
         }
+        if let Some(code) = self.handlers.absent_entry_code() {
+            entries = entries.absent_entry_code(code);
+        }
         warnings.extend(catalog.problems.iter().map(|problem| format!("database {}: {problem}", self.name)));
         for record in &catalog.handlers {
             let (kind, name) = (record.kind, &record.name);

@@ -11,7 +11,7 @@ use tidegate_postgres::connect::{ConnectEnvironment, ConnectTarget, is_connectio
 use tidegate_postgres::{
     ClaimSettings, PostgresDatabase, PostgresIngest, PostgresIngestOptions, PostgresOptions, RunAs, TenantIsolation,
 };
-use tidegate_postgres_handlers::{DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
+use tidegate_postgres_handlers::{Compatibility, DatabaseHandlers, HandlerOptions, SchemaName, SchemaNameError};
 use tidegate_query::Database;
 
 use super::{
@@ -22,7 +22,9 @@ use crate::config::ingest::engine_tables;
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
-use crate::config::types::{Config, HandlerSchemaConfig, HandlersConfig, RoleChoice, StampsConfig, TenancyConfig};
+use crate::config::types::{
+    CompatibilityConfig, Config, HandlerSchemaConfig, HandlersConfig, RoleChoice, StampsConfig, TenancyConfig,
+};
 
 const POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                                 columns, and role, claims or settings here say who calls";
@@ -207,13 +209,17 @@ impl PostgresConfig {
 }
 
 fn to_handler_options(entry: &HandlersConfig) -> Result<HandlerOptions, SchemaNameError> {
-    let (schema, writes, exchange_log) = match entry {
-        HandlersConfig::Schema(schema) => (schema, false, false),
-        HandlersConfig::Options(HandlerSchemaConfig { schema, writes, exchange_log }) => {
-            (schema, *writes, *exchange_log)
+    let (schema, writes, records_calls, compatibility) = match entry {
+        HandlersConfig::Schema(schema) => (schema, false, false, None),
+        HandlersConfig::Options(HandlerSchemaConfig { schema, writes, exchange_log, compatibility }) => {
+            (schema, *writes, *exchange_log, *compatibility)
         }
     };
-    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, records_calls: exchange_log })
+    let compatibility = match compatibility {
+        Some(CompatibilityConfig::Pgmi) => Compatibility::Pgmi,
+        None => Compatibility::None,
+    };
+    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, records_calls, compatibility })
 }
 
 /// The role that calls run as. Of several roles of a caller, the first one in the file counts.

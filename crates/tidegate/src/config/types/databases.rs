@@ -62,6 +62,15 @@ pub(crate) struct HandlerSchemaConfig {
     /// Logs all calls, even if the log is off in the database. Default: false.
     #[serde(default)]
     pub(crate) exchange_log: bool,
+    /// Errors and ids as the dispatcher of pgmi has them: pgmi. Default: none.
+    pub(crate) compatibility: Option<CompatibilityConfig>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum CompatibilityConfig {
+    Pgmi,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -21,8 +21,9 @@ use super::problem::ConfigProblem;
 use super::quantities::{OneOrMany, SecretText, Size, Time};
 
 pub(crate) use databases::{
-    EvolveConfig, FileTableConfig, HandlerSchemaConfig, HandlersConfig, InferConfig, IngestTableConfig, MaskConfig,
-    NamedMask, PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, StampsConfig, SystemConfig, TenancyConfig,
+    CompatibilityConfig, EvolveConfig, FileTableConfig, HandlerSchemaConfig, HandlersConfig, InferConfig,
+    IngestTableConfig, MaskConfig, NamedMask, PolicyConfig, QuotesConfig, RaggedConfig, RoleChoice, StampsConfig,
+    SystemConfig, TenancyConfig,
 };
 pub(crate) use folders::SharedFolderConfig;
 pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};

@@ -4,7 +4,7 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
 use super::postgres::{psql, server as postgres};
-use super::server::Server;
+use super::server::{Server, wait_until};
 use super::{ConfiguredFolder, run, tidegate};
 
 /// A tool that returns its request, one whose rows contain it, and a resource whose text is NULL.
@@ -27,6 +27,11 @@ struct Node {
 
 impl Node {
     fn start(name: &str, more: &str) -> Self {
+        Self::start_with(name, "{schema: api, exchange_log: true}", "", more)
+    }
+
+    /// A server with these options of handlers, whose database has these further handlers.
+    fn start_with(name: &str, handlers: &str, further_sql: &str, more: &str) -> Self {
         let database = format!("{name}_{}", std::process::id());
         psql("postgres", &format!("CREATE DATABASE {database}"));
         psql("postgres", &format!("ALTER DATABASE {database} SET mcp.server_name = 'corner shop'"));
@@ -35,7 +40,7 @@ impl Node {
         let ran = run(&["pg", "install", &target]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         psql(&database, HANDLERS);
-        let handlers = "{schema: api, exchange_log: true}";
+        psql(&database, further_sql);
         let databases = format!("databases: [{{name: shop, postgres: '{target}', handlers: {handlers}}}]\n{more}");
         let configured = ConfiguredFolder::new(&databases);
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "off"];
@@ -122,4 +127,55 @@ async fn null_text_of_a_resource_is_empty() {
     );
     let server_info = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(*server_info, json!({"name": "corner shop", "title": "Our shop", "version": "7.1"}));
+}
+
+/// A tool with an error of its own, one whose error is a builder's, and one that raises.
+const FAILING_HANDLERS: &str = r#"
+    SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "coded", "requiresAuth": false}',
+        'BEGIN RETURN api.mcp_error(-32603, ''Error: told'', (request).request_id, ''{"a": 1}''); END');
+    SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "plain", "requiresAuth": false}',
+        'BEGIN RETURN api.mcp_tool_error(''it failed'', (request).request_id); END');
+    SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "raises", "requiresAuth": false}',
+        'BEGIN RAISE EXCEPTION ''stock is empty''; END');"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compatibility_with_pgmi_has_its_errors_and_ids() {
+    let node = Node::start_with("pgmi", "{schema: api, compatibility: pgmi}", FAILING_HANDLERS, "");
+    let errors = [
+        ("coded", json!({"code": -32603, "message": "Error: told", "data": {"a": 1}})),
+        ("plain", json!({"code": -32603, "message": "it failed"})),
+        ("raises", json!({"code": -32603, "message": "stock is empty"})),
+    ];
+    for (tool, expected) in errors {
+        let answer = node.call("7", tool).await;
+        assert_eq!(answer["error"], expected, "{tool}: {answer}");
+        assert_eq!(answer["id"], 7, "{answer}");
+    }
+    assert_eq!(node.call("1", "nothing").await["error"]["code"], -32601);
+    let absent = node.modern("1", "resources/read", "shop://nothing", "\"uri\":\"shop://nothing\"").await;
+    assert_eq!(absent["error"]["code"], -32601, "{absent}");
+    let received = &node.call("42", "echo").await["result"]["structuredContent"];
+    assert_eq!(received["id"], "42", "{received}");
+
+    let own = Node::start_with("not_pgmi", "api", FAILING_HANDLERS, "");
+    for tool in ["coded", "plain", "raises"] {
+        let answer = own.call("7", tool).await;
+        assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");
+        assert!(!answer.to_string().contains("stock is empty"), "{answer}");
+    }
+    assert_eq!(own.call("1", "nothing").await["error"]["code"], -32602);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn running_server_takes_a_new_name() {
+    let node = Node::start("renamed", "");
+    let name = async || {
+        let answer = node.modern("1", "resources/read", "shop://empty", "\"uri\":\"shop://empty\"").await;
+        answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"].clone()
+    };
+    assert_eq!(name().await["name"], "corner shop");
+    // The owner of the schema has no right to set a setting of the database, but may name the server.
+    psql(&node.database, &format!("ALTER DATABASE {} RESET ALL", node.database));
+    psql(&node.database, "SELECT api.set_mcp_server('new shop', '8')");
+    wait_until(async || name().await == json!({"name": "new shop", "version": "8"})).await;
 }
