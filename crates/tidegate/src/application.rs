@@ -118,14 +118,17 @@ impl<'a> StartOptions<'a> {
         let limit_options = options.limits.clone();
         let engine_options = config::engine_options(&loaded, &limit_options).map_err(CommandError::Usage)?;
         let engine = Engine::start(engine_options)?;
-        let mut command_line_databases = database_argument::open_databases(sources, &engine)?;
+        let mut command_line = database_argument::open_databases(sources, &engine)?;
         // A configuration may restrict who queries what, so there the owner declares what is joined.
-        let joined = if has_file { None } else { database_argument::join_databases(&command_line_databases, &engine)? };
+        let joined = match has_file {
+            true => None,
+            false => database_argument::join_databases(&command_line.databases, &engine)?,
+        };
         let joined_databases = match &joined {
-            Some(_) => command_line_databases.iter().map(|database| database.name().to_owned()).collect(),
+            Some(_) => command_line.databases.iter().map(|database| database.name().to_owned()).collect(),
             None => Vec::new(),
         };
-        command_line_databases.extend(joined);
+        command_line.databases.extend(joined);
         let (store, audit) = match is_server {
             true => (open_result_store(&loaded).await?, open_audit_log(&loaded)?),
             false => (None, None),
@@ -136,7 +139,7 @@ impl<'a> StartOptions<'a> {
         let node = Arc::new(node.auditor(auditor).build());
         let folders = IngestFolders::new(is_server || writing.is_some());
         let limits = (limit_options, is_server);
-        let applier = Arc::new(ConfigApplier::new(node, engine, limits, command_line_databases, folders));
+        let applier = Arc::new(ConfigApplier::new(node, engine, limits, command_line, folders));
         let apply_report = applier.apply_config(&loaded).await?;
         if is_server {
             persist_usage(&applier.node, &loaded);
@@ -205,8 +208,8 @@ impl Application {
         if self.has_file {
             let file = self.loaded_config.path();
             reload::spawn_reloader(self.applier.clone(), file, self.file_hashes.clone(), ended.clone())?;
-            reload::spawn_handler_watcher(self.applier.clone(), ended.clone());
         }
+        reload::spawn_handler_watcher(self.applier.clone(), ended.clone());
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use tidegate_engines::{EmbeddedDatabase, Engine, FederatedDatabase, JournalTable, SystemDatabase, glob_folder};
+use tidegate_postgres_handlers::{DatabaseHandlers, SchemaName};
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -23,6 +24,16 @@ pub(crate) const JOINED_DATABASE_NAME: &str = "all";
 pub(crate) struct DatabaseArgument {
     name: Option<String>,
     location: DatabaseLocation,
+    /// The schema with the handlers that are served.
+    handlers: Option<SchemaName>,
+}
+
+/// The databases of the command line.
+#[derive(Default)]
+pub(crate) struct CommandLineDatabases {
+    pub(crate) databases: Vec<Arc<dyn Database>>,
+    /// The handlers of some of them, by their names.
+    pub(crate) handlers: Vec<(String, Arc<DatabaseHandlers>)>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -74,15 +85,36 @@ impl DatabaseArgument {
                     if server_kind_of(location).is_none() {
                         check_path(text)?;
                     }
-                    Ok(Self { name: Some(name.to_owned()), location: DatabaseLocation::parse(location)? })
+                    let location = DatabaseLocation::parse(location)?;
+                    Ok(Self { name: Some(name.to_owned()), location, handlers: None })
                 }
             },
-            None => Ok(Self { name: None, location: DatabaseLocation::parse(text)? }),
+            None => Ok(Self { name: None, location: DatabaseLocation::parse(text)?, handlers: None }),
         }
     }
 
     pub(crate) fn with_name(name: &str, path: &Path) -> Self {
-        Self { name: Some(name.to_owned()), location: DatabaseLocation::Path(path.to_owned()) }
+        Self { name: Some(name.to_owned()), location: DatabaseLocation::Path(path.to_owned()), handlers: None }
+    }
+
+    /// The same arguments, of which databases with handlers serve those in `schema`.
+    pub(crate) fn with_handlers(sources: &[Self], schema: &SchemaName) -> Result<Vec<Self>, CommandError> {
+        let with_handlers = sources.iter().map(|source| {
+            let handlers = source.has_handlers().then(|| schema.clone());
+            Self { handlers, ..source.clone() }
+        });
+        let with_handlers: Vec<Self> = with_handlers.collect();
+        if with_handlers.iter().all(|source| source.handlers.is_none()) {
+            let message = "--handlers needs a database of PostgreSQL beside it, as in tidegate serve \
+                           shop=postgres://USER@HOST:PORT/DATABASE --handlers; in a configuration, the key \
+                           databases[].handlers names the schema";
+            return Err(CommandError::Usage(message.to_owned()));
+        }
+        Ok(with_handlers)
+    }
+
+    fn has_handlers(&self) -> bool {
+        matches!(&self.location, DatabaseLocation::Server(server, _) if server.open_with_handlers.is_some())
     }
 
     /// The same source without the password of its connection string.
@@ -94,7 +126,7 @@ impl DatabaseArgument {
             }
             DatabaseLocation::Path(_) => self.location.clone(),
         };
-        Ok(Self { name: self.name.clone(), location })
+        Ok(Self { location, ..self.clone() })
     }
 
     /// The argument with an absolute path, which works in any current folder.
@@ -204,8 +236,22 @@ pub(crate) fn is_sqlite(path: &Path) -> bool {
 pub(crate) fn open_databases(
     sources: &[DatabaseArgument],
     engine: &Engine,
-) -> Result<Vec<Arc<dyn Database>>, CommandError> {
-    sources_by_name(sources)?.into_iter().map(|(name, source)| source.open_database(name, engine)).collect()
+) -> Result<CommandLineDatabases, CommandError> {
+    let mut opened = CommandLineDatabases::default();
+    for (name, source) in sources_by_name(sources)? {
+        let database = match (&source.location, &source.handlers) {
+            (DatabaseLocation::Server(ServerKind { open_with_handlers: Some(open), .. }, text), Some(schema)) => {
+                let with_handlers = open(name.clone(), text, schema);
+                let (database, handlers) =
+                    with_handlers.map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
+                opened.handlers.push((name, handlers));
+                database
+            }
+            _ => source.open_database(name, engine)?,
+        };
+        opened.databases.push(database);
+    }
+    Ok(opened)
 }
 
 /// The names that the databases of `sources` get. One without a name is left out.
@@ -234,8 +280,10 @@ pub(crate) fn stdio_arguments(config: Option<&Path>, sources: &[DatabaseArgument
 }
 
 pub(crate) fn sources_or_current_folder(sources: &[DatabaseArgument]) -> &[DatabaseArgument] {
-    static HERE: LazyLock<[DatabaseArgument; 1]> =
-        LazyLock::new(|| [DatabaseArgument { name: None, location: DatabaseLocation::Path(PathBuf::from(".")) }]);
+    static HERE: LazyLock<[DatabaseArgument; 1]> = LazyLock::new(|| {
+        let location = DatabaseLocation::Path(PathBuf::from("."));
+        [DatabaseArgument { name: None, location, handlers: None }]
+    });
     if sources.is_empty() { &*HERE } else { sources }
 }
 
@@ -261,23 +309,20 @@ mod tests {
     #[test]
     fn parses_optional_name_before_path() {
         let parsed = |text| DatabaseArgument::parse(text).unwrap();
-        assert_eq!(
-            parsed("shop=./data"),
-            DatabaseArgument { name: Some("shop".into()), location: DatabaseLocation::Path("./data".into()) }
-        );
-        assert_eq!(
-            parsed("./a=b/c"),
-            DatabaseArgument { name: None, location: DatabaseLocation::Path("./a=b/c".into()) }
-        );
-        assert_eq!(parsed("data"), DatabaseArgument { name: None, location: DatabaseLocation::Path("data".into()) });
+        let argument =
+            |name: Option<&str>, location| DatabaseArgument { name: name.map(str::to_owned), location, handlers: None };
+        let path = |text: &str| DatabaseLocation::Path(text.into());
+        assert_eq!(parsed("shop=./data"), argument(Some("shop"), path("./data")));
+        assert_eq!(parsed("./a=b/c"), argument(None, path("./a=b/c")));
+        assert_eq!(parsed("data"), argument(None, path("data")));
         let postgres = "postgres://ann:secret@db/shop?sslmode=require";
         let server = |text: &str| DatabaseLocation::Server(server_kind_of(text).unwrap(), text.into());
-        assert_eq!(parsed(postgres), DatabaseArgument { name: None, location: server(postgres) });
+        assert_eq!(parsed(postgres), argument(None, server(postgres)));
         let named = format!("shop={postgres}");
         assert_eq!(parsed(&named).name.as_deref(), Some("shop"));
         assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
         for text in ["host=db dbname=shop password=secret", "postgresql+asyncpg://ann:secret@db/shop", "dbname=shop"] {
-            assert_eq!(parsed(text), DatabaseArgument { name: None, location: server(text) }, "{text}");
+            assert_eq!(parsed(text), argument(None, server(text)), "{text}");
             let named = format!("crm={text}");
             assert_eq!(DatabaseArgument::parse(&named).unwrap().name.as_deref(), Some("crm"), "{text}");
         }
@@ -288,7 +333,7 @@ mod tests {
         }
         for text in ["mysql://ann:secret@db/shop", "mariadb://ann:s%3Acret@db:3307/shop?ssl-mode=REQUIRED"] {
             let source = parsed(text);
-            assert_eq!(source, DatabaseArgument { name: None, location: server(text) }, "{text}");
+            assert_eq!(source, argument(None, server(text)), "{text}");
             assert_eq!(source.database_name().unwrap(), "shop");
             let argument = source.without_password().unwrap().absolute_argument();
             assert!(!argument.contains("cret") && argument.contains("ann@db"), "{argument}");
@@ -312,7 +357,8 @@ mod tests {
         std::fs::create_dir(&shop).unwrap();
         std::fs::write(shop.join("orders.csv"), "id\n1\n").unwrap();
         let name = |path: PathBuf| {
-            DatabaseArgument { name: None, location: DatabaseLocation::Path(path) }.database_name().unwrap()
+            let location = DatabaseLocation::Path(path);
+            DatabaseArgument { name: None, location, handlers: None }.database_name().unwrap()
         };
         assert_eq!(name(shop.clone()), "shop.v1");
         assert_eq!(name(shop.join("orders.csv")), "orders");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tidegate_core::LinkVerifier;
+use tidegate_postgres_handlers::SchemaName;
 use tidegate_transport::http::{self, HttpOptions, OptionsReloader};
 use tidegate_transport::tls::ApplicationProtocol;
 use tokio::net::TcpListener;
@@ -33,6 +34,12 @@ pub(crate) struct ServeCommand {
     /// current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
+
+    /// Serve the handlers in this schema of the databases of PostgreSQL; they may only read. tidegate pg install creates
+    /// it [default schema: api]
+    #[arg(long, value_name = "SCHEMA", num_args = 0..=1, require_equals = true, default_missing_value = "api")]
+    #[arg(value_parser = SchemaName::parse)]
+    handlers: Option<SchemaName>,
 
     #[command(flatten)]
     http: HttpArguments,
@@ -180,7 +187,11 @@ impl ServerReloader {
 impl ServeCommand {
     pub(crate) async fn run(self, options: &GlobalOptions) -> Result<(), CommandError> {
         let help = if standard_error().is_terminal() { StartupHelp::ConnectionHelp } else { StartupHelp::None };
-        serve(&self.paths, &self.http, help, options, |_, _| {}).await
+        let paths = match &self.handlers {
+            Some(schema) => DatabaseArgument::with_handlers(&self.paths, schema)?,
+            None => self.paths,
+        };
+        serve(&paths, &self.http, help, options, |_, _| {}).await
     }
 }
 

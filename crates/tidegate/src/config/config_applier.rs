@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::database_argument::CommandLineDatabases;
 use crate::ingest::{FolderUse, IngestFolders};
 use crate::metric_recorder::{MetricRecording, RunningRecorder};
 use crate::network_nodes::check_nodes;
@@ -42,7 +43,7 @@ pub(crate) struct ConfigApplier {
     pub(crate) protected_resource: SharedProtectedResource,
     limit_options: LimitOptions,
     is_server: bool,
-    command_line_databases: Vec<Arc<dyn Database>>,
+    command_line: CommandLineDatabases,
     requires_authentication: AtomicBool,
     applied: Mutex<AppliedConfig>,
     applied_generations: watch::Sender<u64>,
@@ -103,7 +104,7 @@ impl ConfigApplier {
         node: Arc<Node>,
         engine: Engine,
         (limit_options, is_server): (LimitOptions, bool),
-        command_line_databases: Vec<Arc<dyn Database>>,
+        command_line: CommandLineDatabases,
         ingest_folders: IngestFolders,
     ) -> Self {
         let mqtt = MqttReceivers::new(engine.node_memory().clone());
@@ -114,7 +115,7 @@ impl ConfigApplier {
             protected_resource: SharedProtectedResource::default(),
             limit_options,
             is_server,
-            command_line_databases,
+            command_line,
             requires_authentication: AtomicBool::new(false),
             applied: Mutex::default(),
             applied_generations: watch::Sender::new(0),
@@ -146,7 +147,7 @@ impl ConfigApplier {
     }
 
     pub(crate) fn open_databases(&self) -> Vec<Arc<dyn Database>> {
-        self.applied.lock().databases.databases().chain(self.command_line_databases.iter().cloned()).collect()
+        self.applied.lock().databases.databases().chain(self.command_line.databases.iter().cloned()).collect()
     }
 
     pub(crate) fn ingest_targets(&self) -> Vec<Arc<dyn WriteTarget>> {
@@ -155,7 +156,7 @@ impl ConfigApplier {
 
     /// The databases without which the node is not ready.
     pub(crate) fn required_databases(&self) -> Vec<Arc<dyn Database>> {
-        self.applied.lock().databases.required().chain(self.command_line_databases.iter().cloned()).collect()
+        self.applied.lock().databases.required().chain(self.command_line.databases.iter().cloned()).collect()
     }
 
     /// Applies `loaded`; if it has any problem, nothing changes.
@@ -163,7 +164,8 @@ impl ConfigApplier {
         let generation = self.applied.lock().generation + 1;
         let PreparedConfig { declared, credential_authenticator, databases, recording, mqtt, mut report } =
             self.prepare_state(loaded, generation).await?;
-        let entries = EntriesWithHandlers::load_catalogs(declared, &databases, &mut report.warnings).await;
+        let handlers = databases.handlers().chain(self.command_line.handlers.iter().cloned()).collect();
+        let entries = EntriesWithHandlers::load_catalogs(declared, handlers, &mut report.warnings).await;
         let state = entries.build_state(&mut report.warnings);
         self.ingest_folders.enter(databases.ingest_folders()).await;
         self.node.metrics().read_ingest(ingest_numbers::reader(&databases, self.mqtt.running()));
@@ -263,7 +265,7 @@ impl ConfigApplier {
         tenancy: &DatabaseTenants,
         problems: &Problems,
     ) -> (OpenDatabases, Vec<ReadOnlyDatabase>) {
-        let reserved: Vec<&str> = self.command_line_databases.iter().map(|database| database.name()).collect();
+        let reserved: Vec<&str> = self.command_line.databases.iter().map(|database| database.name()).collect();
         let server_tables = ServerTables {
             jobs: self.node.registry().jobs().clone(),
             sessions: self.node.registry().sessions().clone(),
@@ -291,7 +293,7 @@ impl ConfigApplier {
         let previous = self.applied.lock().databases.clone();
         let tenancy = build_tenancy(config, &problems);
         let (open, read_only) = self.open_all(loaded, &previous, &tenancy, &problems).await;
-        let databases: Vec<_> = open.databases().chain(self.command_line_databases.iter().cloned()).collect();
+        let databases: Vec<_> = open.databases().chain(self.command_line.databases.iter().cloned()).collect();
         let mut report = ApplyReport::new(config, &databases, read_only);
         inspect(&open, &previous, &problems, &mut report).await;
         let built_in = names::allowed_built_in(config);

@@ -258,8 +258,9 @@ impl OpenDatabases {
         required.map(|opened| opened.database.clone())
     }
 
-    pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<DatabaseHandlers>)> {
-        self.by_name.iter().filter_map(|(name, opened)| Some((name.as_str(), opened.parts.handlers.as_ref()?)))
+    /// The handlers of databases, by their names.
+    pub(super) fn handlers(&self) -> impl Iterator<Item = (String, Arc<DatabaseHandlers>)> {
+        self.by_name.iter().filter_map(|(name, opened)| Some((name.clone(), opened.parts.handlers.clone()?)))
     }
 
     /// The tables that are offered as functions.

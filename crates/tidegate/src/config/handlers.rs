@@ -14,8 +14,6 @@ use tidegate_sql::Statement;
 use tidegate_tools::ToolServices;
 use tidegate_tools::declared::{StatementProvider, statement_tool_handler, with_row_arguments};
 
-use super::databases::OpenDatabases;
-
 /// The entries of a node: those of the configuration, and the handlers of its databases as last read.
 #[derive(Clone)]
 pub(super) struct EntriesWithHandlers {
@@ -32,15 +30,16 @@ struct HandlerDatabase {
 }
 
 impl EntriesWithHandlers {
-    /// Reads the handlers of `databases`. A database that cannot be read has no handlers yet, and adds a warning.
+    /// Reads `handlers` of databases with these names. A database that cannot be read has no handlers yet, and adds a
+    /// warning.
     pub(super) async fn load_catalogs(
         declared: ServedState,
-        databases: &OpenDatabases,
+        handlers: Vec<(String, Arc<DatabaseHandlers>)>,
         warnings: &mut Vec<String>,
     ) -> Self {
-        let reading = databases.with_handlers().map(|(name, handlers)| async move {
+        let reading = handlers.into_iter().map(|(name, handlers)| async move {
             let catalog = handlers.list().await;
-            (HandlerDatabase { name: name.to_owned(), handlers: handlers.clone(), catalog: None }, catalog)
+            (HandlerDatabase { name, handlers, catalog: None }, catalog)
         });
         let read = futures::future::join_all(reading).await;
         let sources = read.into_iter().map(|(source, catalog)| match catalog {

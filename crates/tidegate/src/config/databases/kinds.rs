@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use tidegate_postgres_handlers::{DatabaseHandlers, SchemaName};
 use tidegate_query::Database;
 
 use super::federated::FederatedConfig;
@@ -41,6 +42,7 @@ static KINDS: [Kind; 10] = [
 
 /// Opens a database with a name and an address.
 type OpenAddress = fn(String, &str) -> Result<Arc<dyn Database>, String>;
+type OpenWithHandlers = fn(String, &str, &SchemaName) -> Result<(Arc<dyn Database>, Arc<DatabaseHandlers>), String>;
 
 /// Databases on servers, which have addresses.
 pub(crate) struct ServerKind {
@@ -56,6 +58,8 @@ pub(crate) struct ServerKind {
     /// The name of the database of an address.
     pub(crate) database: fn(&str) -> Result<String, String>,
     pub(crate) open: OpenAddress,
+    /// Opens it with the handlers of a schema, which may only read; `None` if databases of the kind have none.
+    pub(crate) open_with_handlers: Option<OpenWithHandlers>,
     /// Environment variables that may have an address, the usual one first.
     pub(crate) variables: &'static [&'static str],
     /// Comments above the address in a new configuration.

@@ -30,6 +30,7 @@ static SERVER: ServerKind = ServerKind {
         let opened = MySqlDatabase::open(name, &parse_target(text)?, MySqlOptions::default());
         Ok(Arc::new(opened.map_err(|error| error.to_string())?))
     },
+    open_with_handlers: None,
     variables: &["DATABASE_URL", "MYSQL_URL", "MARIADB_URL"],
     comments: &[
         "The password comes from the variable, never from this file.",

@@ -40,6 +40,7 @@ static SERVER: ServerKind = ServerKind {
         let opened = PostgresDatabase::open(name, parse_target(text)?, PostgresOptions::default());
         Ok(Arc::new(opened.map_err(|error| error.to_string())?))
     },
+    open_with_handlers: Some(open_with_handlers),
     variables: &["DATABASE_URL", "POSTGRES_URL", "POSTGRES_DSN"],
     comments: &[
         "The password comes from the variable, PGPASSWORD or .pgpass, never from this file.",
@@ -47,6 +48,27 @@ static SERVER: ServerKind = ServerKind {
     ],
     password_advice: "Put the address into the variable DATABASE_URL, or the password into .pgpass",
 };
+
+fn open_with_handlers(
+    name: String,
+    text: &str,
+    schema: &SchemaName,
+) -> Result<(Arc<dyn Database>, Arc<DatabaseHandlers>), String> {
+    let options = PostgresOptions {
+        claims: ClaimSettings { for_handlers: true, ..ClaimSettings::default() },
+        ..PostgresOptions::default()
+    };
+    let opened = PostgresDatabase::open(name.as_str(), parse_target(text)?, options);
+    let database = Arc::new(opened.map_err(|error| error.to_string())?);
+    let options = HandlerOptions {
+        schema: schema.clone(),
+        writes: false,
+        records_calls: false,
+        compatibility: Compatibility::None,
+    };
+    let handlers = DatabaseHandlers::new(&name, database.clone(), options);
+    Ok((database, handlers))
+}
 
 fn parse_target(text: &str) -> Result<ConnectTarget, String> {
     ConnectTarget::parse(text, &ConnectEnvironment::from_process()).map_err(|error| error.to_string())

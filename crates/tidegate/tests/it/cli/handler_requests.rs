@@ -179,3 +179,24 @@ async fn running_server_takes_a_new_name() {
     psql(&node.database, "SELECT api.set_mcp_server('new shop', '8')");
     wait_until(async || name().await == json!({"name": "new shop", "version": "8"})).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handlers_are_served_without_a_configuration() {
+    let node = Node::start("configured", "");
+    let database = format!("shop={} dbname={}", postgres(), node.database);
+    let folder = tempfile::tempdir().unwrap();
+    let serve = ["serve", &database, "--handlers", "--listen", "127.0.0.1:0", "--log", "off"];
+    let server = Server::start(tidegate().current_dir(&folder).args(serve));
+    let call = async |tool: &str| {
+        let url = server.url.replace("/mcp", &format!("/rest/tools/{tool}/call"));
+        Client::new().post(url).json(&json!({})).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(call("echo").await, 200);
+    assert_eq!(call("database_info").await, 404);
+    psql(&node.database, "SELECT api.register_database_info()");
+    wait_until(async || call("database_info").await == 200).await;
+
+    let refused = run(&["serve", folder.path().to_str().unwrap(), "--handlers"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--handlers needs a database of PostgreSQL"), "{refused:?}");
+}
