@@ -1,7 +1,7 @@
 //! Authentication: from the credentials of a request to a principal.
 //!
-//! Precedence: API key or token, then client certificate, then proxy headers. An invalid credential is rejected even if
-//! another credential of the request is valid.
+//! Precedence: API key or token, then client certificate, then proxy headers, then the development identity. An invalid
+//! credential is rejected even if another credential of the request is valid.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Principal};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants, Principal};
 use tokio::sync::watch;
 
 use crate::certificate::{CertificateRule, CertificateRules, ProxyOptions, TrustedProxies};
@@ -34,6 +34,8 @@ pub struct AuthenticatorOptions {
     pub proxy: Option<ProxyOptions>,
     /// All defined roles.
     pub roles: Vec<Role>,
+    /// Who calls from this machine without credentials. Never for a server that other machines reach.
+    pub development: Option<DevelopmentIdentity>,
     /// The roles of callers without credentials. If empty, such callers are rejected.
     pub anonymous: Vec<String>,
     /// The roles of the process's own user; `None` grants everything.
@@ -45,6 +47,31 @@ pub struct AuthenticatorOptions {
     pub generation: u64,
     /// The source of the current time.
     pub clock: Clock,
+}
+
+/// An identity that nothing proves, so that entries for authenticated callers can be tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DevelopmentIdentity {
+    /// The subject.
+    pub user: String,
+    /// The tenant.
+    pub tenant: Option<String>,
+    /// The roles. If empty, it has the rights of callers without authentication: everything without an access name.
+    pub roles: Vec<String>,
+}
+
+impl DevelopmentIdentity {
+    fn into_principal(self, roles: &Roles) -> Result<Principal, String> {
+        let Self { user, tenant, roles: names } = self;
+        let principal = match names.is_empty() {
+            true => {
+                let grants = Arc::new(Grants::for_anonymous());
+                roles.with_generation(Principal::new(user, AuthMethod::Development, grants))
+            }
+            false => roles.try_build_principal(&user, AuthMethod::Development, names)?,
+        };
+        Ok(Principal { tenant, ..principal })
+    }
 }
 
 /// Why a [`CredentialAuthenticator`] cannot be created.
@@ -78,6 +105,7 @@ pub struct CredentialAuthenticator {
     tokens: Option<TokenAuthenticator>,
     certificates: CertificateRules,
     proxy: Option<TrustedProxies>,
+    development: Option<Arc<Principal>>,
     anonymous: Option<Arc<Principal>>,
     local: Arc<Principal>,
     is_open: bool,
@@ -98,6 +126,8 @@ impl CredentialAuthenticator {
         let tokens = tokens.transpose()?;
         let certificates = CertificateRules::new(options.certificates, &roles)?;
         let proxy = options.proxy.map(|proxy| TrustedProxies::new(proxy, &roles)).transpose()?;
+        let development = options.development.map(|identity| identity.into_principal(&roles)).transpose()?;
+        let development = development.map(Arc::new);
         let anonymous = match options.anonymous {
             _ if options.is_open => Some(Arc::new(roles.with_generation((*Principal::anonymous()).clone()))),
             names if names.is_empty() => None,
@@ -108,7 +138,7 @@ impl CredentialAuthenticator {
             None => Arc::new(roles.with_generation((*Principal::process_user()).clone())),
         };
         let (is_open, clock) = (options.is_open, options.clock);
-        Ok(Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open, clock })
+        Ok(Self { roles, keys, tokens, certificates, proxy, development, anonymous, local, is_open, clock })
     }
 
     /// An authenticator that admits every caller.
@@ -116,7 +146,7 @@ impl CredentialAuthenticator {
         let (anonymous, local) = (Some(Principal::anonymous()), Principal::process_user());
         let (roles, keys, tokens, proxy) = (Arc::new(Roles::empty()), None, None, None);
         let (certificates, clock) = (CertificateRules::default(), Clock::default());
-        Self { roles, keys, tokens, certificates, proxy, anonymous, local, is_open: true, clock }
+        Self { roles, keys, tokens, certificates, proxy, development: None, anonymous, local, is_open: true, clock }
     }
 
     pub(crate) fn start_background_tasks(&self) {
@@ -171,8 +201,14 @@ impl CredentialAuthenticator {
         match proxy_principal? {
             Some(principal) => Ok(principal),
             None if certificate.is_some() => Err(AuthenticationError::Invalid),
-            None => self.anonymous.clone().ok_or(AuthenticationError::Missing),
+            None => self.principal_without_credentials(credentials.peer).ok_or(AuthenticationError::Missing),
         }
+    }
+
+    fn principal_without_credentials(&self, peer: Option<IpAddr>) -> Option<Arc<Principal>> {
+        let is_local = peer.is_some_and(|peer| peer.to_canonical().is_loopback());
+        let development = self.development.as_ref().filter(|_| is_local);
+        development.or(self.anonymous.as_ref()).cloned()
     }
 }
 

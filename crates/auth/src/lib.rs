@@ -17,7 +17,9 @@ mod roles;
 mod secret;
 mod token;
 
-pub use authenticator::{AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, ReloadableAuthenticator};
+pub use authenticator::{
+    AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, DevelopmentIdentity, ReloadableAuthenticator,
+};
 pub use caller_token_signer::{CallerTokenOptions, CallerTokenSigner};
 pub use certificate::{CertificateName, CertificateRule, ProxyOptions, parse_trusted_network};
 pub use development::{DevelopmentKey, DevelopmentToken};

@@ -33,6 +33,8 @@ pub enum AuthMethod {
     Certificate,
     /// Headers of a trusted proxy.
     Proxy,
+    /// Not at all: the configuration declares who calls from this machine.
+    Development,
 }
 
 impl AuthMethod {

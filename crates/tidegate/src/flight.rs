@@ -56,7 +56,7 @@ mod imp {
 
     use crate::application::Application;
     use crate::command_error::CommandError;
-    use crate::config::{LoadedConfig, ServerAddress, requires_authentication};
+    use crate::config::{LoadedConfig, ServerAddress, verifies_callers};
     use crate::shutdown::{DRAIN_TIMEOUT, Shutdown};
 
     /// Open connections. Clients of Flight SQL usually share one for all of their statements.
@@ -82,10 +82,10 @@ mod imp {
                  server.tls, or listen on 127.0.0.1:7071"
             ));
         }
-        if !requires_authentication(&loaded.config) {
+        if !verifies_callers(&loaded.config) {
             return Err(format!(
-                "{address} can be reached from other machines, and callers are not authenticated; configure auth, or \
-                 listen on 127.0.0.1:7071"
+                "{address} can be reached from other machines, and callers are not authenticated; configure auth \
+                 without auth.development, or listen on 127.0.0.1:7071"
             ));
         }
         Ok(addresses)

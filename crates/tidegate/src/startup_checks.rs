@@ -8,25 +8,25 @@ use tidegate_runtime::audit::AuditLog;
 use tokio::net::TcpListener;
 
 use crate::command_error::CommandError;
-use crate::config::{ConfigProblem, ListenConfig, LoadedConfig, ServerAddress, audit_options, requires_authentication};
+use crate::config::{ConfigProblem, ListenConfig, LoadedConfig, ServerAddress, audit_options, verifies_callers};
 use crate::flight::find_flight_problems;
 
-/// A listener at `address` (`host:port`). Without `requires_authentication`, only loopback addresses are allowed.
-pub(crate) async fn listen(address: &str, requires_authentication: bool) -> Result<TcpListener, CommandError> {
-    let addresses = resolve_listen_address(address, requires_authentication).map_err(CommandError::Usage)?;
+/// A listener at `address` (`host:port`). Without `verifies_callers`, only loopback addresses are allowed.
+pub(crate) async fn listen(address: &str, verifies_callers: bool) -> Result<TcpListener, CommandError> {
+    let addresses = resolve_listen_address(address, verifies_callers).map_err(CommandError::Usage)?;
     let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
         format!("cannot listen on {address}; --listen takes another address, and with port 0 any free one")
     })?;
     Ok(listener)
 }
 
-fn resolve_listen_address(address: &str, requires_authentication: bool) -> Result<Vec<SocketAddr>, String> {
+fn resolve_listen_address(address: &str, verifies_callers: bool) -> Result<Vec<SocketAddr>, String> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| format!("{address} is no address to listen on: {error}; write it as 127.0.0.1:7070"))?
         .collect();
     let is_reachable = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
-    if addresses.is_empty() || (!requires_authentication && is_reachable()) {
+    if addresses.is_empty() || (!verifies_callers && is_reachable()) {
         return Err(refusal_message(address));
     }
     Ok(addresses)
@@ -36,7 +36,8 @@ fn refusal_message(address: &str) -> String {
     format!(
         "{address} can be reached from other machines, and every client there could read the data, because callers are not \
          authenticated.\n\
-         Either require keys: tidegate key add NAME --role ROLE, and a configuration with that role and\n\
+         Either require keys: tidegate key add NAME --role ROLE, and a configuration with that role, without \
+         auth.development, and\n\
          \n    auth:\n      keys: tidegate-keys.json\n\n\
          or listen on 127.0.0.1:7070 and give others a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE)."
     )
@@ -55,7 +56,7 @@ pub(crate) fn check_addresses(loaded: &LoadedConfig) -> Vec<ConfigProblem> {
     }
     for (index, ServerAddress { address, .. }) in addresses.iter().enumerate() {
         let path = if is_list { format!("server.listen[{index}]") } else { "server.listen".to_owned() };
-        if let Err(message) = resolve_listen_address(address, requires_authentication(&loaded.config)) {
+        if let Err(message) = resolve_listen_address(address, verifies_callers(&loaded.config)) {
             problems.push(ConfigProblem::new(path, message));
         } else if addresses[..index].iter().any(|other| other.address == *address) && !address.ends_with(":0") {
             problems.push(ConfigProblem::new(path, format!("{address} is listed twice; remove one of the entries")));

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_auth::{
-    AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, KeyFile, ReloadableAuthenticator,
+    AuthenticatorError, AuthenticatorOptions, CredentialAuthenticator, DevelopmentIdentity, KeyFile,
+    ReloadableAuthenticator,
 };
-use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Grants};
+use tidegate_core::{AuthMethod, AuthenticationError, Authenticator, Credentials, Grants};
 
 use tidegate_testkit::token_authenticator::{authenticate_bearer_now, role};
 
@@ -48,6 +49,39 @@ fn anonymous_callers_have_the_roles_that_were_named_and_no_others() {
         "what is shown wrongly is not ignored"
     );
     assert!(credential_authenticator.enforces_authentication());
+}
+
+#[tokio::test]
+async fn development_identity_is_that_of_callers_on_this_machine_without_credentials() {
+    let identity = |roles: &[&str]| DevelopmentIdentity {
+        user: "nora".to_owned(),
+        tenant: Some("north".to_owned()),
+        roles: names(roles),
+    };
+    let authenticator = |roles_of_identity: &[&str]| {
+        let development = Some(identity(roles_of_identity));
+        let options = AuthenticatorOptions { roles: roles(), development, ..AuthenticatorOptions::default() };
+        CredentialAuthenticator::new(options).unwrap()
+    };
+    let from = async |authenticator: &CredentialAuthenticator, peer: Option<&str>, bearer: Option<&str>| {
+        let peer = peer.map(|peer| peer.parse().unwrap());
+        authenticator.authenticate(Credentials { bearer, peer, certificate: None, identity_headers: &[] }).await
+    };
+    let plain = authenticator(&[]);
+    for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+        let nora = from(&plain, Some(peer), None).await.unwrap();
+        assert_eq!((nora.subject.as_str(), nora.tenant.as_deref()), ("nora", Some("north")), "{peer}");
+        assert_eq!(nora.auth_method, AuthMethod::Development);
+        assert_eq!(*nora.grants, Grants::for_anonymous());
+    }
+    assert_eq!(from(&plain, Some("192.0.2.7"), None).await, Err(AuthenticationError::Missing));
+    assert_eq!(from(&plain, None, None).await, Err(AuthenticationError::Missing));
+    assert_eq!(from(&plain, Some("127.0.0.1"), Some("wrong")).await, Err(AuthenticationError::Invalid));
+    let reader = from(&authenticator(&["reader"]), Some("127.0.0.1"), None).await.unwrap();
+    assert!(reader.grants.entries.includes("reader_a") && !reader.grants.entries.includes("writer_a"));
+    assert!(plain.enforces_authentication());
+    let unknown = AuthenticatorOptions { development: Some(identity(&["nobody"])), ..AuthenticatorOptions::default() };
+    assert!(matches!(CredentialAuthenticator::new(unknown), Err(AuthenticatorError::Invalid(_))));
 }
 
 #[test]

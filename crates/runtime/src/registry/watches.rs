@@ -95,7 +95,11 @@ impl ChangeListener {
         let is_distinguished = match caller.principal.auth_method {
             AuthMethod::Process => false,
             AuthMethod::Anonymous => snapshot.limits().per_principal.running_calls_max.is_some(),
-            AuthMethod::Key | AuthMethod::Token | AuthMethod::Certificate | AuthMethod::Proxy => true,
+            AuthMethod::Key
+            | AuthMethod::Token
+            | AuthMethod::Certificate
+            | AuthMethod::Proxy
+            | AuthMethod::Development => true,
         };
         let per_principal_max = is_distinguished.then_some(SUBSCRIPTIONS_PER_PRINCIPAL_MAX);
         self.manager.table.lock().subscribe(

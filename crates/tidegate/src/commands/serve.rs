@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::{Application, StartOptions};
 use crate::command_error::CommandError;
-use crate::config::{ConfigApplier, LoadedConfig, ServerAddress, requires_authentication};
+use crate::config::{ConfigApplier, LoadedConfig, ServerAddress, verifies_callers};
 use crate::database_argument::DatabaseArgument;
 use crate::file_limit;
 use crate::flight::{FlightServer, find_flight_problems};
@@ -231,7 +231,7 @@ pub(crate) async fn serve(
     // Before anything is opened, so that no files are left if an address is refused.
     let mut listeners = Vec::with_capacity(addresses.len());
     for ServerAddress { address, .. } in &addresses {
-        listeners.push(startup_checks::listen(address, requires_authentication(&loaded.config)).await?);
+        listeners.push(startup_checks::listen(address, verifies_callers(&loaded.config)).await?);
     }
     let flight_problems = find_flight_problems(&loaded);
     if !flight_problems.is_empty() {

@@ -5,8 +5,8 @@ mod credentials;
 use std::collections::BTreeSet;
 
 use tidegate_auth::{
-    AuthenticatorError, AuthenticatorOptions, CertificateRule, CredentialAuthenticator, DevelopmentKey, KeyFile,
-    ProxyOptions, Role, TokenOptions,
+    AuthenticatorError, AuthenticatorOptions, CertificateRule, CredentialAuthenticator, DevelopmentIdentity,
+    DevelopmentKey, KeyFile, ProxyOptions, Role, TokenOptions,
 };
 use tidegate_core::{AllowedNames, Grants};
 use tidegate_tools::DISCOVER_TOOLSET;
@@ -14,11 +14,16 @@ use tidegate_transport::http::ProtectedResource;
 
 use super::problem::ConfigProblem;
 use super::problems::Problems;
-use super::types::{Config, RoleConfig};
+use super::types::{Config, DevelopmentConfig, RoleConfig};
 use super::{LoadedConfig, limits};
 
-pub(crate) fn requires_authentication(config: &Config) -> bool {
+pub(super) fn requires_authentication(config: &Config) -> bool {
     config.auth.is_some()
+}
+
+/// Whether callers prove who they are, so that the server may listen beyond this machine.
+pub(crate) fn verifies_callers(config: &Config) -> bool {
+    config.auth.as_ref().is_some_and(|auth| auth.development.is_none())
 }
 
 pub(super) fn build_authenticator(
@@ -29,6 +34,9 @@ pub(super) fn build_authenticator(
     let config = &loaded.config;
     let before = problems.len();
     check_roles(config, problems);
+    if config.auth().development.as_ref().is_some_and(|identity| identity.user.is_empty()) {
+        problems.add("auth.development.user", "is empty");
+    }
     let credential_options = CredentialOptions::read(loaded, problems);
     problems.extend(protected_resource(config).err());
     if problems.len() > before {
@@ -118,6 +126,7 @@ fn authenticator_options(
         tokens: credential_options.tokens,
         certificates: credential_options.certificates,
         proxy: credential_options.proxy,
+        development: config.auth().development.as_ref().map(to_development_identity),
         roles: roles(config),
         anonymous: config.auth().anonymous.clone(),
         local: config.auth().local.clone(),
@@ -127,12 +136,18 @@ fn authenticator_options(
     }
 }
 
+fn to_development_identity(entry: &DevelopmentConfig) -> DevelopmentIdentity {
+    let DevelopmentConfig { user, tenant, roles } = entry.clone();
+    DevelopmentIdentity { user, tenant, roles }
+}
+
 fn lockout_warning(config: &Config) -> Option<&'static str> {
     let auth = config.auth();
     let has_credentials = auth.keys.is_some()
         || auth.tokens.is_some()
         || !auth.certificates.is_empty()
         || auth.proxy.is_some()
+        || auth.development.is_some()
         || !auth.anonymous.is_empty();
     if config.auth.is_some() && !has_credentials {
         return Some("auth names no keys, no tokens and no anonymous roles: all callers over HTTP are rejected");
@@ -151,6 +166,13 @@ fn doubtful_settings(config: &Config) -> Vec<String> {
              principal; name a real issuer before others can reach this server"
                 .to_owned(),
         );
+    }
+    if let Some(development) = &auth.development {
+        warnings.push(format!(
+            "auth.development: every program on this machine that sends no credentials calls as {}; remove it before \
+             others can reach this server, also through a proxy or a tunnel",
+            development.user
+        ));
     }
     if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles_header.is_none() && proxy.default_roles.is_empty()) {
         warnings.push(
@@ -232,6 +254,8 @@ fn check_roles(config: &Config, problems: &Problems) {
     let named = [("anonymous".to_owned(), &auth.anonymous)].into_iter();
     let named = named.chain(auth.local.iter().map(|names| ("local".to_owned(), names)));
     let named = named.chain(auth.proxy.iter().map(|proxy| ("proxy.default_roles".to_owned(), &proxy.default_roles)));
+    let development = auth.development.iter().map(|identity| ("development.roles".to_owned(), &identity.roles));
+    let named = named.chain(development);
     let certificates = auth.certificates.iter().enumerate();
     let named = named.chain(certificates.map(|(index, entry)| (format!("certificates[{index}].roles"), &entry.roles)));
     for (member, names) in named {

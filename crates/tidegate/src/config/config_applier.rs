@@ -338,9 +338,7 @@ impl ConfigApplier {
         });
         state = names::add_toolsets(state, config, &problems);
         state = add_declared_entries(state, (loaded, memory), limits, &open, &problems).await;
-        if !has_authentication {
-            self.check_served_without_authentication(&problems);
-        }
+        self.check_unverified_callers(config, &problems);
         tls::check_tls(loaded, &problems);
         let credential_authenticator = authentication::build_authenticator(loaded, generation, &problems);
         report.warnings = problems.take_warnings().iter().map(|warning| loaded.document.redact(warning)).collect();
@@ -353,13 +351,22 @@ impl ConfigApplier {
         }
     }
 
-    fn check_served_without_authentication(&self, problems: &Problems) {
-        if self.requires_authentication.load(Ordering::Relaxed) {
-            let message =
-                "keys or tokens are missing: the server listens beyond this machine, and everybody could read its data";
-            problems.add("auth", message);
+    fn check_unverified_callers(&self, config: &Config, problems: &Problems) {
+        if authentication::verifies_callers(config) {
+            return;
         }
-        if self.authenticator.enforces_authentication() {
+        let has_authentication = authentication::requires_authentication(config);
+        if self.requires_authentication.load(Ordering::Relaxed) {
+            let (key, message) = match has_authentication {
+                true => ("auth.development", "is for servers that listen on this machine only; remove it"),
+                false => (
+                    "auth",
+                    "keys or tokens are missing: the server listens beyond this machine, and everybody could read its data",
+                ),
+            };
+            problems.add(key, message);
+        }
+        if !has_authentication && self.authenticator.enforces_authentication() {
             let message = "is missing, although the running server authenticates callers: to serve without \
                            authentication, restart the server";
             problems.add("auth", message);

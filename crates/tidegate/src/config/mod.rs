@@ -43,7 +43,7 @@ mod yaml_tree;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use authentication::{requires_authentication, token_options, unknown_role_message};
+pub(crate) use authentication::{token_options, unknown_role_message, verifies_callers};
 pub(crate) use compose::{ComposePostgres, postgres_services};
 pub(crate) use config_applier::{ApplyReport, ConfigApplier};
 pub(crate) use config_warnings::optional_settings;

@@ -17,6 +17,7 @@ static NO_AUTH: AuthConfig = AuthConfig {
     oauth: None,
     certificates: Vec::new(),
     proxy: None,
+    development: None,
     anonymous: Vec::new(),
     local: None,
 };
@@ -75,6 +76,9 @@ pub(crate) struct AuthConfig {
     /// A proxy that authenticates callers and sends their identity in headers. It must remove these headers from their
     /// requests. Default: none.
     pub(crate) proxy: Option<ProxyConfig>,
+    /// Who calls from this machine without credentials, to try entries for authenticated callers. The server then
+    /// listens on this machine only. Default: none.
+    pub(crate) development: Option<DevelopmentConfig>,
     /// Roles of callers without credentials. Default: none; such callers are refused.
     pub(crate) anonymous: Vec<String>,
     /// Roles of the user of stdio and the command line. Default: everything is allowed.
@@ -171,4 +175,16 @@ pub(crate) struct ProxyConfig {
     /// Roles of callers without roles_header. Default: none.
     #[serde(default)]
     pub(crate) default_roles: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DevelopmentConfig {
+    /// Name of the caller.
+    pub(crate) user: String,
+    /// Its tenant. Default: none.
+    pub(crate) tenant: Option<String>,
+    /// Its roles. Default: none; it may then use everything without an access name.
+    #[serde(default)]
+    pub(crate) roles: Vec<String>,
 }

@@ -26,7 +26,7 @@ pub(crate) use databases::{
     SystemConfig, TenancyConfig,
 };
 pub(crate) use folders::SharedFolderConfig;
-pub(crate) use identity::{AuthConfig, CertificateConfig, ProxyConfig, RoleConfig, TokensConfig};
+pub(crate) use identity::{AuthConfig, CertificateConfig, DevelopmentConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use network::ClientTlsConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};

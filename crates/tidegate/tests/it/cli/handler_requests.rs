@@ -200,3 +200,23 @@ async fn handlers_are_served_without_a_configuration() {
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("--handlers needs a database of PostgreSQL"), "{refused:?}");
 }
+
+/// A tool for authenticated callers, which is what handlers are by default.
+const HANDLER_WITH_IDENTITY: &str = r#"
+    SELECT api.create_or_replace_mcp_handler('{"type": "tool", "name": "who"}', 'BEGIN RETURN api.mcp_structured_result(
+        jsonb_build_object(''user'', current_setting(''auth.user_id''), ''tenant'', current_setting(''auth.tenant_id'')),
+        (request).request_id); END');"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn development_identity_calls_handlers_for_authenticated_callers() {
+    let development = "auth: {development: {user: nora, tenant: north}}\n";
+    let node = Node::start_with("development", "api", HANDLER_WITH_IDENTITY, development);
+    let answer = node.call("1", "who").await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"user": "nora", "tenant": "north"}), "{answer}");
+
+    let configured = ConfiguredFolder::new(&format!("databases: [{{name: shop, files: shop}}]\n{development}"));
+    let refused = configured.usage_error(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(refused.contains("without auth.development"), "{refused}");
+    let warned = configured.run(&["config", "check"]);
+    assert!(warned.stderr.contains("auth.development") || warned.stdout.contains("auth.development"), "{warned:?}");
+}

@@ -33,7 +33,7 @@ fn listening_beyond_this_machine_is_refused() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(ran.stderr, @r"
     error: 0.0.0.0:7070 can be reached from other machines, and every client there could read the data, because callers are not authenticated.
-    Either require keys: tidegate key add NAME --role ROLE, and a configuration with that role and
+    Either require keys: tidegate key add NAME --role ROLE, and a configuration with that role, without auth.development, and
 
         auth:
           keys: tidegate-keys.json
