@@ -24,7 +24,7 @@ pub use jsonrpc::{
 };
 pub use listen::{FeedPosition, ListenStream, NotificationFeed};
 pub use revision::Revision;
-pub use service::{McpService, NAME_BYTES_MAX, RequestContext};
+pub use service::{McpService, NAME_BYTES_MAX, RequestContext, needs_session};
 pub use session::{InFlightGuard, InFlightRequests, McpSession};
 pub use tasks::TaskFolder;
 pub use wire::{ServerDescription, content_json, tool_json};

@@ -304,6 +304,25 @@ const METHODS: [&str; 18] = [
     "logging/setLevel",
 ];
 
+/// Whether an answer to `method` depends on the state of a session, or changes it. A client of a legacy revision may send
+/// other requests without a handshake.
+pub fn needs_session(method: &str) -> bool {
+    !STATELESS_METHODS.contains(&method)
+}
+
+/// The methods whose answers depend on the request and its sender only.
+const STATELESS_METHODS: [&str; 9] = [
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/get",
+    "prompts/list",
+    "completion/complete",
+    "ping",
+];
+
 fn set_level(request: &InFlightRequest<'_>) -> Result<ResponseMessage, RpcError> {
     let params: SetLevelParams = request.rpc.params()?;
     let level = LogLevel::parse(&params.level).ok_or_else(|| {

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use tidegate_core::{CallOrigin, Caller};
 use tidegate_mcp::{
     DecodeError, InFlightRequests, IncomingMessage, RequestContext, RequestId, ResponseStream, Revision, RpcAnswer,
-    RpcError, RpcRequest, decode,
+    RpcError, RpcRequest, decode, needs_session,
 };
 use tidegate_runtime::Registry;
 
@@ -151,6 +151,11 @@ async fn answer_request(
     if request.method == "initialize" {
         return open_session(http_state, head, &request).await;
     }
+    if !head.headers.contains_key(SESSION_ID) && !needs_session(&request.method) {
+        // Clients before 2025-06-18 send no version; the specification assumes their newest revision.
+        let revision = revision.unwrap_or(Revision::V2025_03_26);
+        return answer_in_revision(http_state, head, request, revision, None, false).await;
+    }
     let session = head.session(http_state, Some(&request.id))?;
     answer_in_revision(http_state, head, request, session.session.revision(), Some(session), head.accepts_events).await
 }
@@ -193,8 +198,8 @@ async fn answer_in_revision(
     let revalidator = || revalidator.unwrap_or_else(|| head.revalidator(http_state));
     match (answer.map_err(|revoked| revoked_response(http_state, head, revoked))?, session) {
         (RpcAnswer::NoResponse, _) => Ok(accepted()),
-        (RpcAnswer::Whole(whole), session) => {
-            Ok(message_response(&http_state.options.protected_resource, whole, session.is_none()))
+        (RpcAnswer::Whole(whole), _) => {
+            Ok(message_response(&http_state.options.protected_resource, whole, !revision.is_legacy()))
         }
         (RpcAnswer::Listen(listening), _) => {
             listen::open_stream(http_state, &head.caller, &head.credentials, &id, head.accepts_events, listening)

@@ -177,7 +177,7 @@ async fn a_connection_lives_on_after_every_refusal() {
         (415, discover().with("Content-Type", "text/plain").bytes()),
         (400, discover().without("Mcp-Method").bytes()),
         (404, Post::modern("ping", json!({})).bytes()),
-        (400, Post::message("tools/list", json!({})).bytes()),
+        (400, Post::message("logging/setLevel", json!({"level": "info"})).bytes()),
         (400, Post::message("tools/list", json!({})).with("MCP-Protocol-Version", "1999-01-01").bytes()),
         (404, Post::message("tools/list", json!({})).with("Mcp-Session-Id", "none").bytes()),
         (400, wire::request("DELETE", "/mcp", &[], b"")),
@@ -200,7 +200,7 @@ async fn a_connection_lives_on_after_every_refusal() {
 async fn an_error_names_the_request_whenever_its_id_could_be_read() {
     let server = Server::start().await;
     for post in [
-        Post::message("tools/list", json!({})),
+        Post::message("logging/setLevel", json!({"level": "info"})),
         Post::message("tools/list", json!({})).with("Mcp-Session-Id", "none"),
         Post::message("tools/list", json!({})).with("MCP-Protocol-Version", "1999-01-01"),
         Post::message("initialize", json!({})),

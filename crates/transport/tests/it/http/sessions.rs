@@ -44,7 +44,7 @@ async fn a_request_without_its_session_is_refused() {
     let server = Server::start().await;
     let mut table = String::new();
     for (subject, request) in [
-        ("POST without", Post::message("tools/list", json!({})).bytes()),
+        ("POST without", Post::message("logging/setLevel", json!({"level": "info"})).bytes()),
         ("POST unknown", Post::message("tools/list", json!({})).with("Mcp-Session-Id", "0123").bytes()),
         ("POST beyond ASCII", Post::message("tools/list", json!({})).with("Mcp-Session-Id", "ä").bytes()),
         ("GET without", wire::request("GET", "/mcp", &[("Accept", "text/event-stream")], b"")),
@@ -67,6 +67,31 @@ async fn a_request_without_its_session_is_refused() {
     DELETE unknown              404 -32600 the session does not exist or has ended; open a new one with initialize
     POST of an unknown version  400 -32022 Unsupported protocol version
     ");
+}
+
+#[tokio::test]
+async fn legacy_requests_that_need_no_state_need_no_session() {
+    let server = Server::start().await;
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("prompts/list", json!({})),
+        ("ping", json!({})),
+    ] {
+        let answer = server.ask(&Post::message(method, params)).await;
+        assert_eq!(answer.summary(), "200", "{method}");
+        assert!(answer.header("mcp-session-id").is_none(), "{method}");
+    }
+    let named = Post::message("tools/list", json!({})).with("MCP-Protocol-Version", "2025-11-25");
+    assert!(server.ask(&named).await.text().contains("\"title\""));
+    assert!(!server.ask(&Post::message("tools/list", json!({}))).await.text().contains("\"title\""));
+    let call = Post::message("tools/call", json!({"name": "unknown", "arguments": {}}));
+    assert!(server.ask(&call).await.summary().starts_with("200 -32602 there is no tool"));
+    for method in ["resources/subscribe", "resources/unsubscribe", "logging/setLevel", "server/discover"] {
+        let answer = server.ask(&Post::message(method, json!({"uri": "a:b", "level": "info"}))).await;
+        assert_eq!(answer.head.status, 400, "{method}: {}", answer.summary());
+    }
 }
 
 #[tokio::test]
