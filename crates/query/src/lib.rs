@@ -40,7 +40,7 @@ pub use database::{
 };
 pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
-pub use executor::{Executor, changed_rows_batch, changed_rows_schema, compute_query_id, result_manifest};
+pub use executor::{Executor, FirstRows, changed_rows_batch, changed_rows_schema, compute_query_id, result_manifest};
 pub use format::{
     ColumnFormatter, ExtensionType, MISSING_NODES_KEY, ROWS_ON_ALL_NODES_KEY, as_foreign_text, declared_type_name,
     field_type_name, is_foreign_text, missing_nodes_of_schema, type_name, with_type_name, without_type_name,

@@ -3,8 +3,8 @@
 //! The tools exist only on a node with such tables, and only for callers that may query their database.
 //!
 //! `list_functions` has the functions of a node, or the parameters and columns of one. `execute_function` has rows of a
-//! function, with conditions, order and limit. They are a query of its table. If they are too large, the answer is one
-//! example row, and how to get fewer.
+//! function, with conditions, order and limit. They are a query of its table, and a cursor continues in the same rows. If
+//! they are too large, the answer is one example row, and how to get fewer. Both tools take a node of a network.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -12,20 +12,19 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
 use arrow::datatypes::DataType;
-use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{
-    Access, AllowedNames, Content, Error, ErrorKind, Principal, PrincipalRule, nearest_names, shorten,
+    Access, AllowedNames, Content, Error, ErrorKind, Principal, PrincipalRule, Violation, nearest_names, shorten,
 };
-use tidegate_query::{ColumnFormatter, Database, QueryRows};
-use tidegate_runtime::{Answer, Job, RunningCall, SnapshotBuilder, Tool};
+use tidegate_query::{ColumnFormatter, Database, FirstRows, QueryRows};
+use tidegate_runtime::{Answer, AnswerMeta, Job, RunningCall, SnapshotBuilder, Tool};
 use tidegate_system::{SystemColumn, SystemColumnType, SystemParameter, SystemTableDescription, SystemValue};
 
-use crate::arguments::{OutputArguments, parse_arguments};
+use crate::arguments::{DeliveryArguments, OutputArguments, non_empty, parse_arguments};
 use crate::function_request::FunctionRequest;
+use crate::node_functions::NodeFunctions;
 use crate::tool_definition::{InputSchemaBuilder, add_tools, any_of, context_handler, read_only_tool, values_schema};
 use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, text_column};
@@ -75,7 +74,10 @@ fn list_functions_tool(services: &Arc<ToolServices>, functions: &Arc<dyn TableFu
         "list_functions",
         "List functions",
         "Live views of the machine: processes, connections, disks and more. With function: its parameters and columns.",
-        InputSchemaBuilder::new().with("function", json!({"type": "string"})).with_output_arguments(),
+        InputSchemaBuilder::new()
+            .with("function", json!({"type": "string"}))
+            .with("node", json!({"type": "string"}))
+            .with_output_arguments(),
         context_handler(services, move |services, call| handle_list_functions(services, functions.clone(), call)),
     )
 }
@@ -83,6 +85,8 @@ fn list_functions_tool(services: &Arc<ToolServices>, functions: &Arc<dyn TableFu
 #[derive(Deserialize)]
 struct ListFunctionsArguments {
     function: Option<String>,
+    #[serde(default, deserialize_with = "non_empty")]
+    node: Option<String>,
     #[serde(flatten)]
     shape: OutputArguments,
 }
@@ -92,8 +96,11 @@ async fn handle_list_functions(
     functions: Arc<dyn TableFunctions>,
     call: RunningCall,
 ) -> Result<Answer, Error> {
-    let ListFunctionsArguments { function, shape } = parse_arguments(&call)?;
-    let all = functions.functions(call.principal());
+    let ListFunctionsArguments { function, node, shape } = parse_arguments(&call)?;
+    let all = match &node {
+        Some(node) => NodeFunctions::load(&services, &functions, node, call.principal()).await?.functions,
+        None => functions.functions(call.principal()),
+    };
     let rows = match &function {
         None => function_rows(&all)?,
         Some(name) => match all.iter().find(|function| function.name == *name) {
@@ -204,17 +211,22 @@ fn execute_function_tool(services: &Arc<ToolServices>, functions: &Arc<dyn Table
             )
             .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX}))
             .with("parameters", json!({"type": "object"}))
+            .with("node", json!({"type": "string"}))
+            .with("cursor", json!({"type": "string"}))
             .with_output_arguments(),
         context_handler(services, move |services, call| handle_execute_function(services, functions.clone(), call)),
     )
+    .with_pagination()
 }
 
 #[derive(Deserialize)]
 struct ExecuteFunctionArguments {
     function: String,
     limit: Option<usize>,
+    #[serde(default, deserialize_with = "non_empty")]
+    node: Option<String>,
     #[serde(flatten)]
-    shape: OutputArguments,
+    delivery: DeliveryArguments,
 }
 
 async fn handle_execute_function(
@@ -222,22 +234,36 @@ async fn handle_execute_function(
     functions: Arc<dyn TableFunctions>,
     call: RunningCall,
 ) -> Result<Answer, Error> {
-    let ExecuteFunctionArguments { function: name, limit, shape } = parse_arguments(&call)?;
-    let all = functions.functions(call.principal());
+    let ExecuteFunctionArguments { function: name, limit, node, delivery } = parse_arguments(&call)?;
+    if let Some(page) = delivery.read_page(&services, None, &call)? {
+        return Ok(page);
+    }
+    let principal = call.principal();
+    let node = match &node {
+        Some(node) => Some(NodeFunctions::load(&services, &functions, node, principal).await?),
+        None => None,
+    };
+    let all = node.as_ref().map_or_else(|| functions.functions(principal), |node| node.functions.clone());
     let Some(function) = all.iter().find(|function| function.name == *name) else {
         return Err(unknown_function(&name, &all));
     };
-    let grants_sensitive = functions.grants_sensitive(call.principal());
+    // Another node masks what the caller may not see there, so nothing sensitive may be compared here.
+    let grants_sensitive = node.is_none() && functions.grants_sensitive(principal);
     let request = FunctionRequest::parse(function, call.arguments(), grants_sensitive)?;
-    let output_options = shape.output_options("Add conditions, select fewer columns, or lower the limit.")?;
-    let database = functions.with_parameters(&name, request.parameters.clone(), call.principal())?;
-    let statement = request.spec.render_with_cache(&*database, call.principal(), &services.statements).await?;
+    let output_options = delivery.output.output_options("Add conditions, select fewer columns, or lower the limit.")?;
+    let database: Arc<dyn Database> = match node {
+        Some(_) if !request.parameters.is_empty() => return Err(parameters_of_node()),
+        Some(node) => node.database,
+        None => functions.with_parameters(&name, request.parameters.clone(), principal)?,
+    };
+    let statement = request.spec.render_with_cache(&*database, principal, &services.statements).await?;
     let rows = services.executor.open_rows(&*database, &statement, call.job()).await?;
-    let (batch, matched) = first_rows(rows, limit.unwrap_or(LIMIT_DEFAULT)).await?;
+    let limit = limit.unwrap_or(LIMIT_DEFAULT);
+    let FirstRows { batch, total, cursor } = services.executor.take_first_rows(rows, limit, &*database, &call).await?;
     // Programs that set a format receive all rows.
     let bytes_max = call.limits().inline.bytes.filter(|_| call.format().is_none());
     if let Some(bytes_max) = bytes_max
-        && let Some(oversized) = describe_oversized(function, &request, &batch, matched, bytes_max)
+        && let Some(oversized) = describe_oversized(function, &request, &batch, total, bytes_max)
     {
         // The example row is data, as all rows are.
         return Ok(Answer::text(call.protection().fence_data(oversized)));
@@ -245,31 +271,24 @@ async fn handle_execute_function(
     let rows = batch.num_rows();
     let answer = services.executor.answer_rows(QueryRows::from_batch(batch), output_options);
     // Programs that set a format expect only rows.
-    if matched == rows || call.format().is_some() || !shape_is_default(&call) {
+    if total == rows || call.format().is_some() || !shape_is_default(&call) {
         return Ok(answer);
     }
     Ok(answer.followed_by(move |reply, meta| async move {
         reply.end_text().await?;
-        reply.send_item(Content::text(format!("{rows} of {matched} rows that match."))).await?;
-        Ok(meta)
+        let next =
+            cursor.as_ref().map(|cursor| format!(" To continue, repeat the call with \"cursor\": \"{cursor}\"."));
+        let text = format!("{rows} of {total} rows that match.{}", next.unwrap_or_default());
+        reply.send_item(Content::text(text)).await?;
+        Ok(AnswerMeta { is_truncated: Some(true), cursor: cursor.or(meta.cursor), ..meta })
     }))
 }
 
-/// The first rows, and the number of all rows.
-async fn first_rows(rows: QueryRows, limit: usize) -> Result<(RecordBatch, usize), Error> {
-    let QueryRows { schema, mut batches, .. } = rows;
-    let (mut first, mut taken, mut matched) = (Vec::new(), 0, 0);
-    while let Some(batch) = batches.next().await.transpose()? {
-        matched += batch.num_rows();
-        if taken < limit {
-            let batch = batch.slice(0, batch.num_rows().min(limit - taken));
-            taken += batch.num_rows();
-            first.push(batch);
-        }
-    }
-    let batch =
-        concat_batches(&schema, &first).map_err(|error| Error::internal(format!("rows of a function: {error}")))?;
-    Ok((batch, matched))
+/// The error for parameters of a function of another node, which is read as a table.
+fn parameters_of_node() -> Error {
+    let message = "is not supported for functions of other nodes; leave it out, or call that node itself".to_owned();
+    let violation = Violation { path: "parameters".to_owned(), message };
+    Error::invalid_arguments("the arguments of execute_function do not fit together:", vec![violation])
 }
 
 fn shape_is_default(job: &Job) -> bool {

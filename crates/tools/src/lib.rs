@@ -16,6 +16,7 @@ mod log_tools;
 mod metric_sources;
 mod metric_tools;
 mod network_tools;
+mod node_functions;
 mod operations;
 mod prompts;
 mod query_tools;

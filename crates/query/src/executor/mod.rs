@@ -3,6 +3,7 @@
 
 mod delivery;
 mod export;
+mod first_rows;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +30,7 @@ use crate::usage::UsageTracker;
 
 pub use self::delivery::compute_query_id;
 pub use self::export::result_manifest;
+pub use self::first_rows::FirstRows;
 
 /// Runs queries and writes their answers.
 ///

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, CallTarget, Error, ErrorKind, Principal};
 use tidegate_query::{Database, Databases, Executor};
+use tidegate_results::{ResultStore, StoreLimits};
 use tidegate_runtime::{Registry, event::EventDispatcher};
 use tidegate_system::{
     SystemColumn, SystemColumnType, SystemParameter, SystemTable, SystemTableDescription, SystemValue,
@@ -14,6 +15,7 @@ use tidegate_system::{
 use tidegate_tools::{NodeIdentity, TableFunctions, ToolServices, snapshot};
 
 use crate::fake::{call, call_tool, collect_answer, owner, shop};
+use crate::network_tools::{SOUND, network};
 use crate::tool_list::listed;
 
 /// The tokens that both tools may cost in the list.
@@ -70,10 +72,14 @@ impl TableFunctions for FakeFunctions {
 }
 
 fn registry(database: Option<Arc<dyn Database>>) -> Arc<Registry> {
+    registry_with(Databases::new(database), None)
+}
+
+fn registry_with(databases: Databases, store: Option<Arc<ResultStore>>) -> Arc<Registry> {
     let identity = NodeIdentity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    let executor = Executor::new(EventDispatcher::default());
+    let executor = Executor::new(EventDispatcher::default()).with_store(store);
     let functions = Some(Arc::new(FakeFunctions::new()) as Arc<dyn TableFunctions>);
-    let services = ToolServices::with_functions(Databases::new(database), executor, identity, functions);
+    let services = ToolServices::with_functions(databases, executor, identity, functions);
     let registry = Registry::new(snapshot(&services), EventDispatcher::default());
     services.attach(&registry);
     registry
@@ -122,6 +128,38 @@ async fn rows_beyond_the_limit_are_counted() {
     assert!(limited.ends_with("2 of 3 rows that match."), "{limited}");
     let complete = call_tool(&registry, "execute_function", json!({"function": "orders", "limit": 3})).await;
     assert!(complete.contains("plain") && !complete.contains("rows that match"), "{complete}");
+}
+
+#[tokio::test]
+async fn a_cursor_continues_in_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = StoreLimits { free_bytes: 0, ..StoreLimits::default() };
+    let store = ResultStore::open(folder.path(), limits).await.unwrap();
+    let registry = registry_with(Databases::new([Arc::new(shop()) as Arc<dyn Database>]), Some(store));
+    let first = call_tool(&registry, "execute_function", json!({"function": "orders", "limit": 2})).await;
+    let (rows, rest) =
+        first.split_once("2 of 3 rows that match. To continue, repeat the call with \"cursor\": \"").unwrap();
+    assert!(rows.contains("Bob") && !rows.contains("plain"), "{first}");
+    let (cursor, _) = rest.split_once('"').unwrap();
+    let next = json!({"function": "orders", "limit": 2, "cursor": cursor});
+    let second = call_tool(&registry, "execute_function", next).await;
+    assert!(second.contains("plain") && !second.contains("Bob") && !second.contains("cursor"), "{second}");
+    let other = json!({"function": "orders", "limit": 2, "columns": ["id"], "cursor": cursor});
+    let refused = call_tool(&registry, "execute_function", other).await;
+    assert!(refused.contains("the cursor belongs to a call with other arguments"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_node_without_functions_is_explained() {
+    let sites = network("sites", &[("oslo", SOUND)]);
+    let registry = registry_with(Databases::new([Arc::new(shop()) as Arc<dyn Database>, sites]), None);
+    for tool in ["list_functions", "execute_function"] {
+        let unknown = call_tool(&registry, tool, json!({"function": "orders", "node": "olso"})).await;
+        assert!(unknown.contains("there is no node \"olso\"") && unknown.contains("oslo"), "{unknown}");
+        // Its table with the name of a function has other columns.
+        let without = call_tool(&registry, tool, json!({"function": "orders", "node": "oslo"})).await;
+        assert!(without.contains("the node \"oslo\" has no functions for you"), "{without}");
+    }
 }
 
 #[tokio::test]

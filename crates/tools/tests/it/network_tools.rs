@@ -25,13 +25,13 @@ const NAMES: [&str; 3] = ["list_nodes", "locate", "test_network"];
 
 /// How a node behaves.
 #[derive(Clone)]
-enum Behaviour {
+pub(crate) enum Behaviour {
     Answers { version: &'static str, clock_offset_ms: i64, tables: usize, one: i64 },
     Fails(ErrorKind, &'static str),
     NeverAnswers,
 }
 
-const SOUND: Behaviour = Behaviour::Answers { version: "1.2.3", clock_offset_ms: -2, tables: 2, one: 1 };
+pub(crate) const SOUND: Behaviour = Behaviour::Answers { version: "1.2.3", clock_offset_ms: -2, tables: 2, one: 1 };
 
 struct FakeNode {
     name: &'static str,
@@ -190,7 +190,7 @@ impl Network for FakeNetwork {
     }
 }
 
-fn network(name: &'static str, nodes: &[(&'static str, Behaviour)]) -> Arc<dyn Database> {
+pub(crate) fn network(name: &'static str, nodes: &[(&'static str, Behaviour)]) -> Arc<dyn Database> {
     let node = |(name, behaviour): &(&'static str, Behaviour)| {
         Arc::new(FakeNode { name, behaviour: behaviour.clone() }) as Arc<dyn NodeDatabase>
     };

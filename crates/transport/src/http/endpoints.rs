@@ -7,8 +7,8 @@ use tidegate_runtime::TransportGroup;
 
 use super::answer::{ProblemDetails, ProblemType};
 use super::parameters::{
-    DATABASE, EXTRACT, FIELD_VALUES, LOG_ENTRIES, MAX_ROWS, METRIC_LIST, METRIC_POINTS, PATTERN, QueryParameter, ROWS,
-    SAMPLES,
+    DATABASE, EXTRACT, FIELD_VALUES, FUNCTION_ROWS, LOG_ENTRIES, MAX_ROWS, METRIC_LIST, METRIC_POINTS, NODE, PATTERN,
+    QueryParameter, ROWS, SAMPLES,
 };
 use super::protected_resource::WELL_KNOWN;
 use super::rest::{RestDocument, RestHandler};
@@ -128,6 +128,12 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
         .named("list_source_metrics", "The metrics of a source"),
     call(GET, "/rest/metrics/{source}/{metric}", "query_metrics", &METRIC_POINTS)
         .named("get_metric_points", "Points of a metric over time"),
+    call(GET, "/rest/functions", "list_functions", &[NODE, EXTRACT]).named("list_functions", "The functions"),
+    call(GET, "/rest/functions/{function}", "list_functions", &[NODE, EXTRACT])
+        .named("get_function", "The parameters and columns of a function"),
+    call(POST, "/rest/functions/{function}", "execute_function", &[]).named("execute_function", "Rows of a function"),
+    call(GET, "/rest/functions/{function}/rows", "execute_function", &FUNCTION_ROWS)
+        .named("get_function_rows", "Rows of a function, without conditions"),
     call(GET, "/rest/jobs", "list_jobs", &[EXTRACT]).named("list_jobs", "The jobs of the caller"),
     call(GET, "/rest/jobs/{id}", "list_jobs", &[]).named("get_job", "One job"),
     call("DELETE", "/rest/jobs/{id}", "cancel_job", &[]).named("cancel_job", "Cancels a job"),

@@ -109,6 +109,13 @@ const BEFORE: QueryParameter = QueryParameter::new("before", ParameterKind::Text
 const QUERY: QueryParameter =
     QueryParameter::new("query", ParameterKind::Text, "Words, \"phrases\", | or, ! not, field:value");
 
+pub(super) const NODE: QueryParameter =
+    QueryParameter::new("node", ParameterKind::Text, "The node of a network, instead of this server");
+
+/// Of rows of a function.
+pub(super) const FUNCTION_ROWS: [QueryParameter; 4] =
+    [QueryParameter::new("columns", ParameterKind::List, "Columns, separated by commas"), LIMIT, NODE, EXTRACT];
+
 /// Of rows.
 pub(super) const ROWS: [QueryParameter; 7] = [SELECT, DISTINCT, WHERE, ORDER_BY, LIMIT, OFFSET, EXTRACT];
 

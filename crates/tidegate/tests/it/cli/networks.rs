@@ -6,6 +6,7 @@ mod flight_limits;
 mod flight_server;
 mod ingestion;
 mod leaving_callers;
+mod node_functions;
 mod site_network;
 mod two_tenants;
 

@@ -152,6 +152,23 @@ async fn functions_are_listed_and_executed() {
         "conditions": [["pid", "=", pid], ["name", "match", "tide*|nginx"]]});
     let masked = node.call(&node.clerk, "execute_function", own.clone()).await;
     assert_eq!(masked, format!("pid,name,command_line\n{pid},tidegate,***\n"));
+    let (rest, client) = (node.server.url.replace("/mcp", "/rest/functions"), reqwest::Client::new());
+    let body = json!({"columns": ["pid"], "conditions": [["pid", "=", pid]]});
+    let posted = client.post(format!("{rest}/processes?format=csv")).bearer_auth(&node.clerk).json(&body);
+    assert_eq!(posted.send().await.unwrap().text().await.unwrap(), format!("pid\n{pid}\n"));
+    let get = async |path: &str| {
+        let sent = client.get(format!("{rest}{path}")).bearer_auth(&node.clerk).send().await.unwrap();
+        (sent.status().as_u16(), sent.text().await.unwrap())
+    };
+    let (status, memory) = get("/memory/rows?columns=used_bytes&format=csv").await;
+    assert!(status == 200 && memory.starts_with("used_bytes\n"), "{memory}");
+    assert_eq!(get("/memory?format=csv").await.0, 200);
+    assert_eq!(get("/users").await.0, 404);
+    let document: serde_json::Value =
+        serde_json::from_str(&get("/../openapi.json").await.1).unwrap_or_else(|error| panic!("{error}"));
+    let operation = &document["paths"]["/rest/functions/{function}"]["post"];
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    assert!(schema["properties"]["function"].is_null() && schema["properties"]["node"].is_object(), "{operation}");
     let granted = node.call(&node.admin, "execute_function", own).await;
     assert!(granted.contains("serve"), "{granted}");
     let ports = json!({"function": "listening_ports", "columns": ["pid"], "parameters": {"protocol": "tcp"},

@@ -64,7 +64,7 @@ const NUMBERS: [&str; 13] =
 const COMMON: [&str; 3] = ["database", "extract", "format"];
 
 /// Parameters without a description in the schemas, which are kept short for models.
-const PARAMETERS: [(&str, &str); 21] = [
+const PARAMETERS: [(&str, &str); 22] = [
     ("arguments", "Arguments of the tool"),
     ("columns", "Columns of the answer; by default all that are not masked"),
     ("cursor", "Cursor of the next page"),
@@ -80,6 +80,7 @@ const PARAMETERS: [(&str, &str); 21] = [
     ("mode", "`streaming` sends rows as they are produced, `batch` when all are known, `auto` chooses"),
     ("name", "Name of the tool"),
     ("no_cache", "Run the query again, even if its answer is stored"),
+    ("node", "Node of a network, as in list_nodes, instead of this server"),
     ("offset", "Number of rows to skip; with `order_by`, the same rows each time"),
     ("parameters", "Values of $1, $2, …; of execute_function: the parameters of the function"),
     (

@@ -94,8 +94,27 @@ fn rest_operation(endpoint: &Endpoint, handler: RestHandler, snapshot: &Snapshot
     }
     if endpoint.methods == Method::POST.as_str() {
         encoded["requestBody"] = request_body(tool, handler.takes_sql());
+        let in_path: Vec<&str> = path_names(endpoint.path).collect();
+        if !in_path.is_empty() {
+            encoded["requestBody"] = further_arguments(tool, &in_path);
+        }
     }
     Some(encoded)
+}
+
+/// A body with the arguments of `tool` that are not in the path.
+fn further_arguments(tool: &Tool, in_path: &[&str]) -> Value {
+    let mut schema = tool.input_schema.json().clone();
+    for name in in_path {
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.shift_remove(*name);
+        }
+        if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|required| required != name);
+        }
+    }
+    let is_required = schema.get("required").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
+    json!({"required": is_required, "content": {"application/json": {"schema": schema}}})
 }
 
 fn read_operation(endpoint: &Endpoint, document: RestDocument) -> Value {
@@ -221,10 +240,13 @@ fn request_body(tool: &Tool, takes_sql: bool) -> Value {
     json!({"required": is_required, "content": content})
 }
 
+fn path_names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+}
+
 fn path_parameters(path: &str) -> Vec<Value> {
-    let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
-    names.map(parameter).collect()
+    path_names(path).map(parameter).collect()
 }
 
 fn query_parameter(parameter: &QueryParameter) -> Value {
