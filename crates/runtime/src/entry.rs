@@ -275,6 +275,13 @@ impl Tool {
         self
     }
 
+    /// States how long clients may cache an answer.
+    #[must_use]
+    pub fn with_cache(mut self, cache: CacheHint) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
     /// Sets what it requires of a caller.
     #[must_use]
     pub fn with_access(mut self, access: Access) -> Self {

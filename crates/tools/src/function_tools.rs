@@ -19,7 +19,7 @@ use tidegate_core::{
     Access, AllowedNames, Content, Error, ErrorKind, Principal, PrincipalRule, Violation, nearest_names, shorten,
 };
 use tidegate_query::{ColumnFormatter, Database, FirstRows, QueryRows};
-use tidegate_runtime::{Answer, AnswerMeta, Job, RunningCall, SnapshotBuilder, Tool};
+use tidegate_runtime::{Answer, AnswerMeta, CacheHint, Job, RunningCall, SnapshotBuilder, Tool};
 use tidegate_system::{SystemColumn, SystemColumnType, SystemParameter, SystemTableDescription, SystemValue};
 
 use crate::arguments::{DeliveryArguments, OutputArguments, non_empty, parse_arguments};
@@ -53,6 +53,9 @@ pub trait TableFunctions: Send + Sync + 'static {
     ) -> Result<Arc<dyn Database>, Error>;
 }
 
+/// How long clients may cache the list of functions, which changes with the configuration only. It depends on the caller.
+const FUNCTION_LIST_CACHE: CacheHint = CacheHint { public: false, ..CacheHint::LISTS };
+
 /// Adds the tools that `allowed` includes to `builder`, if `services` has functions.
 pub(crate) fn register(
     builder: SnapshotBuilder,
@@ -80,6 +83,7 @@ fn list_functions_tool(services: &Arc<ToolServices>, functions: &Arc<dyn TableFu
             .with_output_arguments(),
         context_handler(services, move |services, call| handle_list_functions(services, functions.clone(), call)),
     )
+    .with_cache(FUNCTION_LIST_CACHE)
 }
 
 #[derive(Deserialize)]

@@ -164,6 +164,8 @@ async fn functions_are_listed_and_executed() {
     assert!(status == 200 && memory.starts_with("used_bytes\n"), "{memory}");
     assert_eq!(get("/memory?format=csv").await.0, 200);
     assert_eq!(get("/users").await.0, 404);
+    let listed = client.get(&rest).bearer_auth(&node.clerk).send().await.unwrap();
+    assert_eq!(listed.headers()["cache-control"], "private, max-age=60");
     let document: serde_json::Value =
         serde_json::from_str(&get("/../openapi.json").await.1).unwrap_or_else(|error| panic!("{error}"));
     let operation = &document["paths"]["/rest/functions/{function}"]["post"];
