@@ -14,9 +14,7 @@ use tidegate_core::{
     Annotations, ClientCapabilities, Content, ContentRole, Icon, JsonSchema, ResourceBody, ResourceContents,
     ResourceLink,
 };
-use tidegate_runtime::{
-    CacheHint, Prompt, PromptArgument, Resource, ResourceTemplate, ServerName, Tool, ToolAnnotations,
-};
+use tidegate_runtime::{Prompt, PromptArgument, Resource, ResourceTemplate, ServerName, Tool, ToolAnnotations};
 
 use crate::revision::{Dialect, Revision};
 

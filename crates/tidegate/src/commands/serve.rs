@@ -107,11 +107,13 @@ impl HttpArguments {
     ) -> Result<HttpOptions, String> {
         let server = &loaded.config.server;
         let configured_max_body = server.max_body.map(|size| quantity::to_usize(size.0)).transpose()?;
+        let max_event = server.max_event.map(|size| quantity::to_usize(size.0)).transpose()?;
         Ok(HttpOptions {
             body_bytes_max: self
                 .max_body
                 .or(configured_max_body)
                 .unwrap_or_else(|| HttpOptions::default().body_bytes_max),
+            event_bytes_max: max_event.unwrap_or_else(|| HttpOptions::default().event_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
             has_mcp: address.transports.mcp,

@@ -132,6 +132,9 @@ pub(super) fn check_limits(config: &Config, problems: &Problems) {
         let message = format!("must be from {} to {}", RUNTIME_THREADS.start(), RUNTIME_THREADS.end());
         problems.add("server.threads", message);
     }
+    if config.server.max_event.is_some_and(|size| size.0 < MAX_EVENT_MIN) {
+        problems.add("server.max_event", "must be at least 64KiB");
+    }
     check_level_limits(&limits.shared_limits(), &problems.at("limits"));
     check_level_limits(&limits.principal, &problems.at("limits.principal"));
     check_level_limits(&limits.tenant, &problems.at("limits.tenant"));
@@ -143,6 +146,9 @@ pub(super) fn check_limits(config: &Config, problems: &Problems) {
     }
 }
 
+/// A smaller event would hold hardly more than the notice that an answer continues elsewhere.
+const MAX_EVENT_MIN: u64 = 64 << 10;
+
 /// Where the transports carry less than `inline_bytes`. They carry any size if the answers of the node are unlimited.
 pub(super) fn inline_bytes_warnings(config: &Config) -> Vec<String> {
     if config.limits.inline_bytes.is_some_and(|bound| bound.0.limit().is_none()) {
@@ -153,21 +159,23 @@ pub(super) fn inline_bytes_warnings(config: &Config) -> Vec<String> {
     let resources = config.resources.iter().enumerate();
     let resources = resources.map(|(index, entry)| (format!("resources[{index}].limits"), entry.limits.inline_bytes));
     let entries = [("limits".to_owned(), config.limits.inline_bytes)].into_iter().chain(tools).chain(resources);
-    entries.filter_map(|(path, bound)| inline_bytes_warning(&path, bound?.0.limit())).collect()
+    let event_max =
+        config.server.max_event.map_or(EVENT_BYTES_MAX, |size| usize::try_from(size.0).unwrap_or(usize::MAX));
+    entries.filter_map(|(path, bound)| inline_bytes_warning(&path, bound?.0.limit(), event_max)).collect()
 }
 
-fn inline_bytes_warning(path: &str, bytes: Option<usize>) -> Option<String> {
+fn inline_bytes_warning(path: &str, bytes: Option<usize>, event_max: usize) -> Option<String> {
     let is_above = |max: usize| bytes.is_none_or(|bytes| bytes > max);
     let in_lines = if is_above(INLINE_BYTES_MAX) {
         format!("and {INLINE_BYTES_MAX} over stdio")
     } else {
         "and the whole value over stdio".to_owned()
     };
-    is_above(EVENT_BYTES_MAX).then(|| {
+    is_above(event_max).then(|| {
         format!(
-            "{path}.inline_bytes is above what clients accept in one message: {EVENT_BYTES_MAX} bytes apply over \
-             HTTP+SSE, WebSocket and event streams of Streamable HTTP, {in_lines}; the whole value applies to JSON \
-             responses of Streamable HTTP"
+            "{path}.inline_bytes is above what clients accept in one message: {event_max} bytes apply over \
+             HTTP+SSE, WebSocket and event streams of Streamable HTTP (server.max_event), {in_lines}; the whole value \
+             applies to JSON responses of Streamable HTTP"
         )
     })
 }

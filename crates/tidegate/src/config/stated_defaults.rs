@@ -98,6 +98,7 @@ fn comments_state_the_other_defaults() {
         ("PostgresConfig.lock_timeout", millis(postgres.lock_timeout)),
         ("PostgresConfig.max_message_bytes", postgres.message_bytes_max as u64),
         ("ServerConfig.max_body", HttpOptions::default().body_bytes_max as u64),
+        ("ServerConfig.max_event", HttpOptions::default().event_bytes_max as u64),
         ("SqliteConfig.connections", SqliteOptions::default().connections_max as u64),
         ("TokensConfig.leeway", u64::from(tokens.leeway_seconds) * 1_000),
         ("ToolLimitsConfig.stall_timeout", millis(transaction.stall_timeout)),

@@ -25,7 +25,7 @@ use super::listen::require_event_stream;
 use super::post::read_message;
 use super::response::{RefusalResponse, accepted, event_stream, refusal, require_mcp};
 use super::session::{SessionPermit, SseSession};
-use super::state::{CONNECTION_LIMITS, HttpState, TRACE};
+use super::state::{HttpState, TRACE};
 use super::{body, sse};
 use crate::mcp_connection::{ConnectionLimits, McpConnection};
 use crate::outbox::{Outbox, OutgoingMessage};
@@ -102,7 +102,6 @@ fn no_such_session() -> Response {
 }
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
-const LIMITS: ConnectionLimits = ConnectionLimits { streams_lone_answers: true, ..CONNECTION_LIMITS };
 
 struct EventStream {
     resolver: HttpCallerResolver,
@@ -126,7 +125,8 @@ impl EventStream {
         let service = resolver.http_state.service.clone();
         let changes = RevalidationTriggers::subscribe(&resolver, service.registry());
         service.registry().events().emit(Event::ConnectionOpened { transport: TRANSPORT });
-        let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, LIMITS);
+        let limits = ConnectionLimits { streams_lone_answers: true, ..resolver.http_state.connection_limits() };
+        let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, limits);
         let session = SseSession::new(connection, resolver.owner.clone(), resolver.credentials.toolset.clone());
         let id = resolver.http_state.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");

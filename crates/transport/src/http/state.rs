@@ -24,18 +24,9 @@ use crate::tls::Tls;
 
 /// `Tidegate-Trace: 1` logs everything about the request, whatever the log level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-/// The maximum size of an inline answer in an event or a WebSocket message, where answers are bounded. Common clients
-/// refuse SSE events over 1 MiB. JSON escaping at most doubles rows, except for control characters.
+/// The default of [`HttpOptions::event_bytes_max`]. Common clients refuse SSE events and WebSocket messages over 1 MiB.
+/// JSON escaping at most doubles rows, except for control characters.
 pub const EVENT_BYTES_MAX: usize = 450 * 1024;
-
-/// Limits of a connection over HTTP+SSE or WebSocket. Common clients have the same limit for WebSocket messages.
-pub(super) const CONNECTION_LIMITS: ConnectionLimits = ConnectionLimits {
-    requests_max: 64,
-    outgoing_max: 16,
-    inline_bytes_max: EVENT_BYTES_MAX,
-    answer_bytes_max: 16 * 1024 * 1024 * 1024,
-    streams_lone_answers: false,
-};
 
 /// Limits, allowlists and enabled endpoints of one address of the HTTP server.
 #[derive(Clone)]
@@ -62,6 +53,9 @@ pub struct HttpOptions {
     pub has_metrics: bool,
     /// Maximum size of request bodies and messages in bytes; larger ones are refused.
     pub body_bytes_max: usize,
+    /// Maximum size of an inline answer in an event or a WebSocket message, in bytes before JSON escaping, where answers
+    /// are bounded. Memory does not depend on it: larger answers wait on disk, or are sent as they are produced.
+    pub event_bytes_max: usize,
     /// Maximum size of a body of rows in bytes, as it is sent; it is streamed, so memory does not depend on it.
     pub data_bytes_max: u64,
     /// How long a client may take to send its headers, and then its body; of a body of rows, each piece.
@@ -103,6 +97,7 @@ impl Default for HttpOptions {
             has_console: true,
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
+            event_bytes_max: EVENT_BYTES_MAX,
             data_bytes_max: 16 * 1024 * 1024 * 1024,
             read_within: Duration::from_secs(15),
             write_within: Duration::from_secs(120),
@@ -199,8 +194,19 @@ impl HttpState {
         })
     }
 
-    /// The options that change while the server runs: the enabled endpoints, the allowlists, `body_bytes_max`
-    /// and `data_bytes_max`.
+    /// Limits of a new connection over HTTP+SSE or WebSocket.
+    pub(super) fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            requests_max: 64,
+            outgoing_max: 16,
+            inline_bytes_max: self.reloadable_options().event_bytes_max,
+            answer_bytes_max: 16 * 1024 * 1024 * 1024,
+            streams_lone_answers: false,
+        }
+    }
+
+    /// The options that change while the server runs: the enabled endpoints, the allowlists, `body_bytes_max`,
+    /// `event_bytes_max` and `data_bytes_max`.
     pub(super) fn reloadable_options(&self) -> Arc<HttpOptions> {
         self.reloaded.load_full()
     }
@@ -241,9 +247,10 @@ impl HttpState {
         streams_events: bool,
     ) -> RequestContext {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
+        let bytes_max = self.reloadable_options().event_bytes_max;
         RequestContext {
             caller: caller.clone(),
-            inline_limit: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
+            inline_limit: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(bytes_max) },
             // A request of the server is sent on the event stream of the client's own request.
             accepts_server_requests: streams_events,
             session: session.cloned(),

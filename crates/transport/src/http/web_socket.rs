@@ -41,7 +41,7 @@ use tokio_util::io::InspectReader;
 
 use super::caller::{AuthenticatedRequest, CallerError, HttpCallerResolver};
 use super::response::{RefusalResponse, refusal, require_mcp};
-use super::state::{CONNECTION_LIMITS, HttpConnectionPermit, HttpState};
+use super::state::{HttpConnectionPermit, HttpState};
 use crate::mcp_connection::McpConnection;
 use crate::outbox::{Outbox, OutgoingMessage};
 use crate::revalidation::{CallerResolver, REVALIDATE_EVERY, RevalidationTriggers};
@@ -179,8 +179,8 @@ impl WebSocketConnection {
     }
 
     async fn run_mcp(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
-        let (connection, outbox) =
-            McpConnection::open(self.http_state.service.clone(), self.resolver.credentials.origin, CONNECTION_LIMITS);
+        let (service, origin) = (self.http_state.service.clone(), self.resolver.credentials.origin);
+        let (connection, outbox) = McpConnection::open(service, origin, self.http_state.connection_limits());
         let (mut sink, mut stream) = socket.split();
         let (pings, to_ping) = mpsc::channel(1);
         let end = {

@@ -23,6 +23,9 @@ pub(crate) struct ServerConfig {
     pub(crate) allow_origins: Vec<String>,
     /// Maximum size of a request body. Default: 4MiB.
     pub(crate) max_body: Option<Size>,
+    /// Maximum size of an inline answer over HTTP+SSE, WebSocket and event streams. A larger one continues in a stored
+    /// result. Common clients refuse messages above 1 MiB, and rows grow up to twofold in them. Default: 450KiB.
+    pub(crate) max_event: Option<Size>,
     /// Number of threads on which calls run. Changes take effect at a restart. Default: one for each processor.
     pub(crate) threads: Option<u32>,
     /// Name for people. Default: none.

@@ -37,7 +37,8 @@ fn warns_where_transports_carry_less_than_inline_bytes() {
     let tool = "tools: [{name: a, description: A, sql: SELECT 1 AS one, limits: {inline_bytes: 5MiB}}]\n";
     let text = warnings(tool);
     assert!(text.contains("tools[0].limits.inline_bytes is above") && text.contains("4194304 over stdio"), "{text}");
-    for fine in ["limits: {inline_bytes: 400KB}\n", "limits: {inline_bytes: unlimited}\n"] {
+    let events = "server: {max_event: 1MiB}\nlimits: {inline_bytes: 1MiB}\n";
+    for fine in ["limits: {inline_bytes: 400KB}\n", "limits: {inline_bytes: unlimited}\n", events] {
         assert!(!warnings(fine).contains("in one message"), "{fine}");
     }
 }
