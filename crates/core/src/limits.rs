@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
@@ -48,8 +48,6 @@ pub struct CallLimits {
     pub body: Option<Budget>,
     /// The time without output after which a call becomes a task, if its client supports tasks.
     pub task_after: Option<Duration>,
-    /// The number of rows in each text block of a tool's answer; without it, all rows are one text.
-    pub batch_rows: Option<NonZeroU64>,
     /// The limits of all callers of a tool. The limits on running and waiting calls are shared by all callers, who
     /// take turns; the rate and the daily limits apply to each tenant, and to all callers without a tenant together.
     pub all_callers: LevelLimits,
@@ -66,8 +64,6 @@ pub struct Limits {
     /// The time without output after which a call becomes a task, if its client supports tasks; an entry can set
     /// another one.
     pub task_after: Duration,
-    /// The number of rows in each text block of a tool's answer; an entry can set another one.
-    pub batch_rows: Option<NonZeroU64>,
     /// The time limit of a task, from when it became one.
     pub task_timeout: Duration,
     /// How long a call waits for an answer to an input request. It holds no run permit meanwhile.
@@ -111,7 +107,6 @@ impl Default for Limits {
             timeout: Duration::from_secs(60),
             inline: Budget { rows: None, bytes: Some(40_000) },
             task_after: Duration::from_secs(10),
-            batch_rows: None,
             task_timeout: Duration::from_secs(60 * 60),
             input_timeout: Duration::from_secs(10 * 60),
             running_calls_max: 256,

@@ -1,13 +1,12 @@
 //! Writes one answer: encodes rows as text or bytes, sends them in pieces, and ends at the budget, with a notice when
 //! rows are missing.
 
-use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
-use tidegate_core::{Budget, Content, DataFence, Error, Format, ResourceLink};
+use tidegate_core::{Budget, Content, DataFence, Error, ResourceLink};
 use tidegate_runtime::event::QueryStep;
 use tidegate_runtime::{AnswerMeta, BodyMetadata, ReplySender};
 
@@ -26,7 +25,6 @@ pub(crate) struct AnswerWriter<'a> {
     reply: &'a ReplySender,
     progress: &'a ProgressReporter<'a>,
     output: &'a OutputOptions,
-    format: Format,
     schema: SchemaRef,
     /// The rows before a page.
     pub(crate) rows_before: u64,
@@ -34,8 +32,6 @@ pub(crate) struct AnswerWriter<'a> {
     body: Option<BodyMetadata>,
     encoder: RowEncoder,
     structured: Option<StructuredRows>,
-    /// The rows of each text, for clients that show content as it arrives. Each text is complete in its format.
-    item_rows: Option<NonZeroU64>,
     bound: AnswerBound,
     truncation: Option<TruncationReason>,
     /// Whether text is buffered until the answer is complete.
@@ -77,8 +73,6 @@ impl<'a> AnswerWriter<'a> {
             return Err(not_text(format));
         }
         bound.note_bytes = if body.is_some() { 0 } else { encoder.missing_note_bytes() };
-        // A format that inspects rows needs all of them.
-        let item_rows = job.limits().batch_rows.filter(|_| body.is_none() && encoder.lookahead_rows() == 0);
         // Only where the budget bounds its size. A body has no place for it.
         let is_structured = output.structured.is_some()
             && body.is_none()
@@ -87,16 +81,14 @@ impl<'a> AnswerWriter<'a> {
             reply,
             progress,
             output,
-            format,
             schema: schema.clone(),
             rows_before: 0,
             body,
             encoder,
             structured: is_structured.then(|| StructuredRows::new(schema)),
-            item_rows,
             bound,
             truncation: None,
-            is_buffering: is_buffering && item_rows.is_none(),
+            is_buffering,
             has_begun: false,
             fence,
             fence_bytes: fence.map_or(0, DataFence::bytes_max),
@@ -316,7 +308,6 @@ impl AnswerWriter<'_> {
                 self.truncation = Some(self.bound.row_truncation);
                 return Ok(ControlFlow::Break(()));
             }
-            self.end_full_item().await?;
             let Some(text) = self.encoder.text() else { break };
             let bytes = text.write_row(&cells, row);
             // The text so far must stay within the budget when it is closed.
@@ -336,18 +327,6 @@ impl AnswerWriter<'_> {
         }
         self.report_progress().await?;
         Ok(ControlFlow::Continue(()))
-    }
-
-    /// Ends the open text before the next row if it has all its rows; that row begins another one.
-    async fn end_full_item(&mut self) -> Result<(), Error> {
-        let Some(rows_max) = self.item_rows else { return Ok(()) };
-        let Some(text) = self.encoder.text().filter(|text| text.rows >= rows_max.get()) else { return Ok(()) };
-        text.write_end(false);
-        let (is_list, started) = (self.output.extract.is_some(), self.progress.started());
-        let next = RowEncoder::for_answer(self.format, is_list, &self.schema, started)?;
-        self.send_rest().await?;
-        self.encoder = next;
-        self.reply.end_text().await
     }
 
     /// Sends the buffered rows, because the next ones are not ready; not in batch mode.
@@ -378,9 +357,7 @@ impl AnswerWriter<'_> {
         let (is_body, reply) = (self.is_body(), self.reply);
         let is_truncated = self.is_truncated();
         let notice = self.truncation_notice(next);
-        // An item whose first row did not fit is left out.
-        let omits_empty = self.item_rows.is_some() && self.rows > 0;
-        if let Some(text) = self.encoder.text().filter(|text| text.rows > 0 || !omits_empty) {
+        if let Some(text) = self.encoder.text() {
             text.write_end(is_truncated);
             if let (Some(notice), true) = (&notice, is_body) {
                 text.write_note(notice);

@@ -119,7 +119,6 @@ impl CallTerms {
             timeout: own.timeout.unwrap_or(all.timeout),
             inline: budget.and(call.inline_limit),
             task_after: own.task_after.unwrap_or(all.task_after),
-            batch_rows: own.batch_rows.or(all.batch_rows).filter(|_| matches!(call.target, CallTarget::Tool(_))),
             // The time limit of an entry applies to its tasks, too.
             task_timeout: if own.timeout.is_some() { Duration::ZERO } else { all.task_timeout },
             ..all

@@ -23,13 +23,13 @@ pub(crate) const RUNTIME_THREADS: RangeInclusive<u32> = 1..=1_024;
 /// The limits of all calls: option of the command, else environment, else file, else default.
 pub(super) fn resolve_limits(entry: &LimitsConfig, options: &LimitOptions, is_server: bool) -> Limits {
     let default = Limits::default();
-    let (inline, batch_rows) = if is_server {
+    let inline = if is_server {
         let rows = entry.inline_rows.map_or(default.inline.rows, |bound| bound.0.limit());
         let bytes = entry.inline_bytes.map_or(default.inline.bytes, |bound| bound.0.limit());
-        (Budget { rows, bytes }, entry.batch_rows)
+        Budget { rows, bytes }
     } else {
         // Those of the file and the defaults are for models, which pay for each character.
-        (Budget::default(), None)
+        Budget::default()
     };
     let shared = to_level_limits(&entry.shared_limits());
     let waiting_calls_max = default.open_calls_max.saturating_sub(default.running_calls_max);
@@ -41,7 +41,6 @@ pub(super) fn resolve_limits(entry: &LimitsConfig, options: &LimitOptions, is_se
             rows: options.inline_rows.map_or(inline.rows, LimitValue::limit),
             bytes: options.inline_bytes.map_or(inline.bytes, LimitValue::limit),
         },
-        batch_rows,
         task_after: entry.task_after.map_or(default.task_after, |time| time.0),
         task_timeout: entry.task_timeout.map_or(default.task_timeout, |time| time.0),
         input_timeout: entry.input_timeout.map_or(default.input_timeout, |time| time.0),
@@ -105,7 +104,6 @@ pub(super) fn to_level_limits(entry: &LevelLimitsConfig) -> LevelLimits {
 pub(super) fn to_tool_limits(entry: &ToolLimitsConfig, inline: Budget) -> CallLimits {
     CallLimits {
         all_callers: to_level_limits(&entry.shared_limits()),
-        batch_rows: entry.batch_rows,
         ..to_call_limits(entry.per_call_limits(), inline)
     }
 }

@@ -64,7 +64,6 @@ mod reload;
 mod rest_formats;
 mod results;
 mod rmcp_client;
-mod row_batches;
 mod serve;
 pub(crate) mod server;
 mod several_databases;

@@ -1,6 +1,5 @@
 //! Configuration of limits: of calls, of callers, and of the memory and disk of queries.
 
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -17,9 +16,6 @@ pub(crate) struct LimitsConfig {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer. Default: 40KB.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// Rows in each text item of a tool's answer. Each item is complete in its format. Not for table and toon. Default:
-    /// none; all rows are one text.
-    pub(crate) batch_rows: Option<NonZeroU64>,
     /// Time without output after which a call becomes a task, if the client has the extension for tasks. Default: 10s.
     pub(crate) task_after: Option<Time>,
     /// Maximum duration after a call became a task. Default: 1h.
@@ -116,8 +112,6 @@ pub(crate) struct ToolLimitsConfig {
     pub(crate) inline_rows: Option<RowBound>,
     /// Maximum size of an answer.
     pub(crate) inline_bytes: Option<SizeBound>,
-    /// Rows in each text item of an answer. Default: limits.batch_rows.
-    pub(crate) batch_rows: Option<NonZeroU64>,
     /// Time without output after which a call becomes a task, if the client has the extension for tasks.
     pub(crate) task_after: Option<Time>,
     /// Calls per second of each tenant. Default: no limit.
