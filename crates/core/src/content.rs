@@ -132,6 +132,10 @@ pub struct StoredResultStats {
     pub running: u64,
     /// Blocks written since the process started.
     pub blocks_written: u64,
+    /// Blocks that callers fetched since the process started, alone or as part of all rows.
+    pub blocks_read: u64,
+    /// The bytes of these blocks.
+    pub block_bytes_read: u64,
     /// Results removed because they expired, since the process started.
     pub expired: u64,
     /// Results removed to make room for newer ones, since the process started.

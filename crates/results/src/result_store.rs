@@ -45,6 +45,8 @@ impl CacheKey {
 #[derive(Debug, Default)]
 pub(crate) struct StoreCounters {
     pub(crate) blocks_written: AtomicU64,
+    blocks_read: AtomicU64,
+    block_bytes_read: AtomicU64,
     expired: AtomicU64,
     evicted: AtomicU64,
 }
@@ -180,6 +182,12 @@ impl ResultStore {
         self.answers.lock().put(key, id);
     }
 
+    /// Counts a block of this size that is sent to a caller.
+    pub fn count_read_block(&self, bytes: u64) {
+        self.counters.blocks_read.fetch_add(1, Ordering::Relaxed);
+        self.counters.block_bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Creates a cursor to `row` of `result`, valid only for `caller` and the query `query_id`.
     pub fn create_cursor(&self, result: &StoredResult, row: u64, query_id: u64, caller: &Caller) -> String {
         let ResultHeader { id, expires_at_ms, .. } = result.header;
@@ -311,6 +319,8 @@ impl StoredResults for ResultStore {
             bytes: results.iter().map(|result| result.occupied_bytes()).sum(),
             running: results.iter().filter(|result| !has_ended(result)).count() as u64,
             blocks_written: count(&self.counters.blocks_written),
+            blocks_read: count(&self.counters.blocks_read),
+            block_bytes_read: count(&self.counters.block_bytes_read),
             expired: count(&self.counters.expired),
             evicted: count(&self.counters.evicted),
         }

@@ -97,7 +97,7 @@ async fn read_manifest(services: Arc<ToolServices>, call: RunningCall) -> Result
 }
 
 async fn read_block(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
-    let (_, result) = find_result(&services, &call)?;
+    let (store, result) = find_result(&services, &call)?;
     let name = call.variable("block").unwrap_or_default();
     let absent = || {
         let id = result.header().id;
@@ -113,13 +113,19 @@ async fn read_block(services: Arc<ToolServices>, call: RunningCall) -> Result<An
     }
     let block = result.block_of_sequence(index).await?;
     let hash = result.next_block(index).await.map(|stored| stored.sha256).unwrap_or_default();
-    let Some(format) = call.format() else { return embed_block(block.bytes(), &call) };
+    let (store, block_bytes) = (store.clone(), block.bytes().len() as u64);
+    let Some(format) = call.format() else {
+        let embedded = embed_block(block.bytes(), &call)?;
+        store.count_read_block(block_bytes);
+        return Ok(embedded);
+    };
     if result.file().is_some() {
         check_block_format(format)?;
     }
     Ok(Answer::written(move |reply| async move {
+        store.count_read_block(block_bytes);
         if format == Format::Arrow {
-            let bytes = Some(block.bytes().len() as u64);
+            let bytes = Some(block_bytes);
             reply.begin_body(body_head(format.media_type(), Some(BodyVersion { tag: hash, bytes }))).await?;
             send_chunks(block.bytes().clone(), &reply).await?;
             return Ok(AnswerMeta::default());
@@ -158,12 +164,15 @@ async fn read_data(services: Arc<ToolServices>, call: RunningCall) -> Result<Ans
     check_complete(&result, takes_part)?;
     // The result may still be growing, so the job gets the time limit of the store.
     call.extend(store.limits().timeout);
+    let store = store.clone();
     Ok(Answer::written(move |reply| async move {
         match (reply.job().format(), result.file()) {
             (None, Some(file)) => send_text_preview(&result, file, &reply).await,
             (Some(_), Some(file)) if requests_raw_file(reply.job())? => send_raw_file(&result, file, &reply).await,
             (None, None) => answer_first_rows(&services, &result).send(&reply).await.map(drop),
-            (Some(Format::Arrow), _) | (Some(_), Some(_)) => send_arrow_stream(&result, takes_part, &reply).await,
+            (Some(Format::Arrow), _) | (Some(_), Some(_)) => {
+                send_arrow_stream(&store, &result, takes_part, &reply).await
+            }
             (Some(format), None) => send_rendered_rows(&result, format, takes_part, &reply).await,
         }?;
         let rows = result.file().is_none().then(|| result.progress().rows());
@@ -200,10 +209,16 @@ impl ResourceWatcher for ResultWatcher {
 }
 
 /// All blocks as one Arrow stream: their messages unchanged, between one schema and one end marker.
-async fn send_arrow_stream(result: &Arc<StoredResult>, takes_part: bool, reply: &ReplySender) -> Result<(), Error> {
+async fn send_arrow_stream(
+    store: &ResultStore,
+    result: &Arc<StoredResult>,
+    takes_part: bool,
+    reply: &ReplySender,
+) -> Result<(), Error> {
     let mut index = 0;
     while let Some(stored) = result.next_block(index).await {
         let block = result.block(index).await?;
+        store.count_read_block(block.bytes().len() as u64);
         if index == 0 {
             let progress = result.progress();
             let version =

@@ -142,6 +142,18 @@ pub const METRICS: [MetricDescription; 43] = {
         describe("tidegate_stored_results_open", Gauge, &[], "Stored results that are being written."),
         describe("tidegate_stored_result_blocks_total", Counter, &[], "Blocks of stored results that were written."),
         describe(
+            "tidegate_stored_result_blocks_fetched_total",
+            Counter,
+            &[],
+            "Blocks of stored results that callers fetched, alone or as all rows.",
+        ),
+        describe(
+            "tidegate_stored_result_block_bytes_fetched_total",
+            Counter,
+            &[],
+            "Bytes of the blocks that callers fetched, before compression.",
+        ),
+        describe(
             "tidegate_stored_results_removed_total",
             Counter,
             &["reason"],
@@ -366,6 +378,8 @@ fn record_results(results: &dyn StoredResults) {
     gauge!("tidegate_stored_results_bytes").set(stats.bytes as f64);
     gauge!("tidegate_stored_results_open").set(stats.running as f64);
     counter!("tidegate_stored_result_blocks_total").absolute(stats.blocks_written);
+    counter!("tidegate_stored_result_blocks_fetched_total").absolute(stats.blocks_read);
+    counter!("tidegate_stored_result_block_bytes_fetched_total").absolute(stats.block_bytes_read);
     counter!("tidegate_stored_results_removed_total", "reason" => "expired").absolute(stats.expired);
     counter!("tidegate_stored_results_removed_total", "reason" => "room").absolute(stats.evicted);
 }

@@ -8,7 +8,9 @@ use arrow::ipc::reader::StreamReader;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_core::{CallTarget, Caller, Error, ErrorKind, Format, MissingNode, MissingNodes, Principal};
+use tidegate_core::{
+    CallTarget, Caller, Error, ErrorKind, Format, MissingNode, MissingNodes, Principal, StoredResults as _,
+};
 use tidegate_query::{Databases, Executor, result_manifest};
 use tidegate_results::{NewResult, ResultStore, StoreLimits, StoredColumns, StoredResult};
 use tidegate_runtime::{
@@ -176,6 +178,9 @@ async fn block_matches_manifest() {
         }
     }
     assert_eq!(seen.len(), 20_000);
+    let stats = scene.store.stats();
+    let bytes: u64 = blocks.iter().map(|block| block["bytes"].as_u64().unwrap()).sum();
+    assert_eq!((stats.blocks_read, stats.block_bytes_read), (2 * blocks.len() as u64, 2 * bytes));
 }
 
 #[tokio::test]

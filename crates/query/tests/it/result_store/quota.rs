@@ -231,6 +231,8 @@ async fn counts_stored_and_evicted_results() {
         bytes,
         running: 1,
         blocks_written: blocks,
+        blocks_read: 0,
+        block_bytes_read: 0,
         expired: 0,
         evicted,
     };

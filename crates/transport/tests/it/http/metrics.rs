@@ -140,7 +140,16 @@ struct FixedResults;
 
 impl StoredResults for FixedResults {
     fn stats(&self) -> StoredResultStats {
-        StoredResultStats { results: 3, bytes: 4096, running: 1, blocks_written: 17, expired: 5, evicted: 2 }
+        StoredResultStats {
+            results: 3,
+            bytes: 4096,
+            running: 1,
+            blocks_written: 17,
+            blocks_read: 6,
+            block_bytes_read: 2048,
+            expired: 5,
+            evicted: 2,
+        }
     }
 }
 
@@ -153,6 +162,8 @@ async fn exports_stored_result_gauges() {
     let text = server.metrics().await;
     let visible: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_stored_result")).collect();
     insta::assert_snapshot!(visible.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    tidegate_stored_result_block_bytes_fetched_total 2048
+    tidegate_stored_result_blocks_fetched_total 6
     tidegate_stored_result_blocks_total 17
     tidegate_stored_results 3
     tidegate_stored_results_bytes 4096
