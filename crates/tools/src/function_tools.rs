@@ -239,14 +239,15 @@ async fn handle_execute_function(
     call: RunningCall,
 ) -> Result<Answer, Error> {
     let ExecuteFunctionArguments { function: name, limit, node, delivery } = parse_arguments(&call)?;
-    if let Some(page) = delivery.read_page(&services, None, &call)? {
-        return Ok(page);
-    }
     let principal = call.principal();
+    // Also for a page: the caller may query the network no more.
     let node = match &node {
         Some(node) => Some(NodeFunctions::load(&services, &functions, node, principal).await?),
         None => None,
     };
+    if let Some(page) = delivery.read_page(&services, None, &call)? {
+        return Ok(page);
+    }
     let all = node.as_ref().map_or_else(|| functions.functions(principal), |node| node.functions.clone());
     let Some(function) = all.iter().find(|function| function.name == *name) else {
         return Err(unknown_function(&name, &all));
@@ -255,15 +256,20 @@ async fn handle_execute_function(
     let grants_sensitive = node.is_none() && functions.grants_sensitive(principal);
     let request = FunctionRequest::parse(function, call.arguments(), grants_sensitive)?;
     let output_options = delivery.output.output_options("Add conditions, select fewer columns, or lower the limit.")?;
-    let database: Arc<dyn Database> = match node {
+    // The second one is the database that the caller may query, also when a page is read.
+    let (database, queried): (Arc<dyn Database>, Arc<dyn Database>) = match node {
         Some(_) if !request.parameters.is_empty() => return Err(parameters_of_node()),
-        Some(node) => node.database,
-        None => functions.with_parameters(&name, request.parameters.clone(), principal)?,
+        Some(node) => (node.database, node.network),
+        None => {
+            let database = functions.with_parameters(&name, request.parameters.clone(), principal)?;
+            let queried = services.databases.get_unrestricted(functions.database()).unwrap_or(&database).clone();
+            (database, queried)
+        }
     };
     let statement = request.spec.render_with_cache(&*database, principal, &services.statements).await?;
     let rows = services.executor.open_rows(&*database, &statement, call.job()).await?;
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
-    let FirstRows { batch, total, cursor } = services.executor.take_first_rows(rows, limit, &*database, &call).await?;
+    let FirstRows { batch, total, cursor } = services.executor.take_first_rows(rows, limit, &*queried, &call).await?;
     // Programs that set a format receive all rows.
     let bytes_max = call.limits().inline.bytes.filter(|_| call.format().is_none());
     if let Some(bytes_max) = bytes_max

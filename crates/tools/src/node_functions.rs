@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
-use tidegate_query::{NodeDatabase, NodeTable};
+use tidegate_query::{Database, NodeDatabase, NodeTable};
 use tidegate_system::{SystemTable, SystemTableDescription};
 
 use crate::function_tools::TableFunctions;
@@ -14,6 +14,8 @@ use crate::tool_services::ToolServices;
 
 /// A database of a node that a caller may query, and the functions in it.
 pub(crate) struct NodeFunctions<'a> {
+    /// The network that the node belongs to.
+    pub(crate) network: Arc<dyn Database>,
     pub(crate) database: Arc<dyn NodeDatabase>,
     pub(crate) functions: Vec<&'a SystemTableDescription>,
 }
@@ -33,7 +35,7 @@ impl<'a> NodeFunctions<'a> {
         // Several networks may have nodes with the name, each with another database there.
         let mut failure = None;
         let known = known.functions(principal);
-        for database in named {
+        for (network, database) in named {
             match database.tables(principal).await {
                 Ok(tables) => {
                     let functions: Vec<_> = descriptions(&known)
@@ -41,7 +43,7 @@ impl<'a> NodeFunctions<'a> {
                         .filter(|function| tables.tables.iter().any(|table| is_function(table, function)))
                         .collect();
                     if !functions.is_empty() {
-                        return Ok(Self { database, functions });
+                        return Ok(Self { network, database, functions });
                     }
                 }
                 Err(error) => failure = Some(error),
@@ -55,19 +57,24 @@ impl<'a> NodeFunctions<'a> {
     }
 }
 
-/// The nodes with this name, of all networks that `principal` may query.
+/// The nodes with this name, each with its network, of all networks that `principal` may query.
 fn nodes_named(
     services: &ToolServices,
     name: &str,
     principal: &Principal,
-) -> Result<Vec<Arc<dyn NodeDatabase>>, Error> {
-    let networks = services.databases.visible_to(principal).filter_map(|database| database.network());
-    let nodes: Vec<&Arc<dyn NodeDatabase>> = networks.flat_map(|network| network.nodes()).collect();
-    let named: Vec<_> = nodes.iter().filter(|node| node.name() == name).map(|node| (*node).clone()).collect();
+) -> Result<Vec<(Arc<dyn Database>, Arc<dyn NodeDatabase>)>, Error> {
+    let mut nodes: Vec<(&Arc<dyn Database>, &Arc<dyn NodeDatabase>)> = Vec::new();
+    for database in services.databases.visible_to(principal) {
+        if let Some(network) = database.network() {
+            nodes.extend(network.nodes().iter().map(|node| (database, node)));
+        }
+    }
+    let named = nodes.iter().filter(|(_, node)| node.name() == name);
+    let named: Vec<_> = named.map(|(network, node)| ((*network).clone(), (*node).clone())).collect();
     if !named.is_empty() {
         return Ok(named);
     }
-    let names = || nodes.iter().map(|node| node.name());
+    let names = || nodes.iter().map(|(_, node)| node.name());
     let near = nearest_names(name, names());
     let choices = if near.is_empty() { names().map(str::to_owned).collect() } else { near };
     let message = format!("there is no node {name:?} in a network that you may query");

@@ -28,8 +28,8 @@ pub struct FirstRows {
 }
 
 impl Executor {
-    /// The first `limit` of `rows`, which come from `database`. The others are stored as pages of the call `job`, unless
-    /// it answers with a body or nothing can be stored.
+    /// The first `limit` of `rows`, for callers that may query `database`. The others are stored as pages of the call
+    /// `job`, unless it answers with a body or nothing can be stored.
     ///
     /// # Errors
     /// The errors of the rows.
