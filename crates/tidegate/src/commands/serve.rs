@@ -113,6 +113,7 @@ impl HttpArguments {
                 .max_body
                 .or(configured_max_body)
                 .unwrap_or_else(|| HttpOptions::default().body_bytes_max),
+            sse_resume_within: server.sse_resume.map(|time| time.0),
             event_bytes_max: max_event.unwrap_or_else(|| HttpOptions::default().event_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),

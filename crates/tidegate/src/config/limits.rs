@@ -133,6 +133,9 @@ pub(super) fn check_limits(config: &Config, problems: &Problems) {
     if config.server.max_event.is_some_and(|size| size.0 < MAX_EVENT_MIN) {
         problems.add("server.max_event", "must be at least 64KiB");
     }
+    if config.server.sse_resume.is_some_and(|time| time.0 > SSE_RESUME_MAX) {
+        problems.add("server.sse_resume", "must be at most 10m");
+    }
     check_level_limits(&limits.shared_limits(), &problems.at("limits"));
     check_level_limits(&limits.principal, &problems.at("limits.principal"));
     check_level_limits(&limits.tenant, &problems.at("limits.tenant"));
@@ -143,6 +146,9 @@ pub(super) fn check_limits(config: &Config, problems: &Problems) {
         check_level_limits(&tool.limits.shared_limits(), &problems.at(format_args!("tools[{index}].limits")));
     }
 }
+
+/// The calls of a client that left run on for this time.
+const SSE_RESUME_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// A smaller event would hold hardly more than the notice that an answer continues elsewhere.
 const MAX_EVENT_MIN: u64 = 64 << 10;

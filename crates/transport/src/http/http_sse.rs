@@ -2,13 +2,15 @@
 //! message of the client.
 //!
 //! The stream is a body, so it runs within the task of its connection. It is polled only while the client reads, so a
-//! client that does not read delays only its own calls. Dropping the stream ends its session. It has comments while it is
-//! quiet.
+//! client that does not read delays only its own calls. Dropping the stream ends its session, unless a client may resume
+//! it (`sse_resume_within`): then it waits for that time. It has comments while it is quiet.
 //!
 //! [MCP 2024-11-05, HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{OriginalUri, Path, State};
@@ -18,9 +20,11 @@ use bytes::Bytes;
 use tidegate_core::TransportKind;
 use tidegate_mcp::{IncomingMessage, RpcError};
 use tidegate_runtime::event::Event;
-use tokio::time::{Instant, sleep_until};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::caller::{AuthenticatedRequest, HttpCallerResolver};
+use super::kept_events::KeptEvents;
 use super::listen::require_event_stream;
 use super::post::read_message;
 use super::response::{RefusalResponse, accepted, event_stream, refusal, require_mcp};
@@ -39,15 +43,72 @@ pub(super) async fn open(
 ) -> Result<Response, RefusalResponse> {
     require_mcp(&http_state, None)?;
     require_event_stream(request.headers())?;
-    let permit = http_state.acquire_session_permit(&caller, None)?;
     // The path prefix under which a host application mounted the router.
     let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
     let resolver = HttpCallerResolver::new(&http_state, credentials, &caller);
-    let stream = EventStream::open(resolver, mount, permit);
-    Ok(event_stream(Body::from_stream(futures::stream::unfold(stream, |mut stream| async move {
-        let bytes = stream.next().await?;
-        Some((Ok::<_, Infallible>(bytes), stream))
+    let last_event = request.headers().get("last-event-id").and_then(|id| id.to_str().ok());
+    let resumed = match last_event {
+        Some(id) => detached_stream(&http_state, id, &resolver).await,
+        None => None,
+    };
+    let stream = match resumed {
+        Some((stream, missed)) => stream.attach(resolver, mount, missed),
+        None => {
+            let permit = http_state.acquire_session_permit(&caller, None)?;
+            EventStream::open(resolver, mount, permit)
+        }
+    };
+    let attached = AttachedStream(Some(stream));
+    Ok(event_stream(Body::from_stream(futures::stream::unfold(attached, |mut attached| async move {
+        let bytes = attached.next().await?;
+        Some((Ok::<_, Infallible>(bytes), attached))
     }))))
+}
+
+/// The stream of the session in `id`, and what its client missed after that event; `None` if it cannot be resumed.
+async fn detached_stream(
+    http_state: &HttpState,
+    id: &str,
+    resolver: &HttpCallerResolver,
+) -> Option<(EventStream, VecDeque<Bytes>)> {
+    http_state.reloadable_options().sse_resume_within?;
+    let (session_id, number) = id.rsplit_once('-')?;
+    let number = number.parse().ok()?;
+    // A session of another principal does not exist, and one of another toolset has other entries.
+    let session = http_state.streams.get(session_id, &resolver.owner)?;
+    if session.toolset != resolver.credentials.toolset {
+        return None;
+    }
+    // The server may not have noticed that the connection is lost.
+    session.replaced.notify_waiters();
+    let detached = timeout(DETACH_WITHIN, http_state.detached_streams.take(session_id)).await.ok()?;
+    let missed = detached.kept.after(number)?;
+    Some((detached, missed))
+}
+
+/// How long a client waits until the stream of its earlier connection is free.
+const DETACH_WITHIN: Duration = Duration::from_secs(5);
+
+/// A stream with a connection. Without one, it waits for its client, if it may be resumed.
+struct AttachedStream(Option<EventStream>);
+
+impl AttachedStream {
+    async fn next(&mut self) -> Option<Bytes> {
+        let stream = self.0.as_mut()?;
+        let bytes = stream.next().await;
+        if bytes.is_none() && !stream.is_replaced {
+            self.0 = None;
+        }
+        bytes
+    }
+}
+
+impl Drop for AttachedStream {
+    fn drop(&mut self) {
+        if let Some(stream) = self.0.take() {
+            stream.detach();
+        }
+    }
 }
 
 /// Receives a message for session `id`. The status is 202, whatever the answer will be.
@@ -103,13 +164,21 @@ fn no_such_session() -> Response {
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
 
-struct EventStream {
+pub(super) struct EventStream {
     resolver: HttpCallerResolver,
     id: String,
     session: Arc<SseSession>,
     outbox: Outbox,
     changes: RevalidationTriggers,
     endpoint_event: Option<Bytes>,
+    /// What a client missed that resumes the stream.
+    missed: VecDeque<Bytes>,
+    /// The last events, where clients may resume the stream.
+    kept: KeptEvents,
+    is_resumable: bool,
+    /// Whether another connection of the client takes over.
+    is_replaced: bool,
+    runtime: Handle,
     /// The message whose event has begun and not ended.
     open_message: Option<OutgoingMessage>,
     events: u64,
@@ -129,9 +198,9 @@ impl EventStream {
         let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, limits);
         let session = SseSession::new(connection, resolver.owner.clone(), resolver.credentials.toolset.clone());
         let id = resolver.http_state.streams.insert(session.clone());
-        let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
-        let endpoint_event = Some(endpoint.into());
+        let endpoint_event = Some(endpoint_event(mount, &id));
         let (open_message, events, is_draining) = (None, 0, false);
+        let is_resumable = resolver.http_state.reloadable_options().sse_resume_within.is_some();
         let revalidate_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
         Self {
             resolver,
@@ -140,6 +209,11 @@ impl EventStream {
             outbox,
             changes,
             endpoint_event,
+            missed: VecDeque::new(),
+            kept: KeptEvents::default(),
+            is_resumable,
+            is_replaced: false,
+            runtime: Handle::current(),
             open_message,
             events,
             is_draining,
@@ -148,8 +222,36 @@ impl EventStream {
         }
     }
 
+    /// Continues on another connection, which receives what was missed.
+    fn attach(mut self, resolver: HttpCallerResolver, mount: &str, missed: VecDeque<Bytes>) -> Self {
+        self.changes = RevalidationTriggers::subscribe(&resolver, resolver.http_state.service.registry());
+        self.endpoint_event = Some(endpoint_event(mount, &self.id));
+        self.revalidate_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
+        self.session.touch();
+        (self.resolver, self.missed, self.is_replaced) = (resolver, missed, false);
+        self
+    }
+
+    /// Waits for the client to resume the stream, if it may; otherwise the session ends.
+    fn detach(self) {
+        let http_state = self.resolver.http_state.clone();
+        let within = http_state.reloadable_options().sse_resume_within;
+        let Some(within) = within.filter(|_| self.is_resumable && self.kept.has_last() && !self.is_draining) else {
+            return;
+        };
+        let (id, runtime) = (self.id.clone(), self.runtime.clone());
+        let number = http_state.detached_streams.insert(id.clone(), self);
+        let waiting = http_state.clone();
+        let wait = async move {
+            // A server that shuts down does not wait for clients that left.
+            let _ = timeout(within, waiting.draining.cancelled()).await;
+            drop(waiting.detached_streams.remove(&id, number));
+        };
+        http_state.tasks.spawn_on(wait, &runtime);
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
-        if let Some(bytes) = self.endpoint_event.take() {
+        if let Some(bytes) = self.endpoint_event.take().or_else(|| self.missed.pop_front()) {
             return Some(bytes);
         }
         // Revalidation also takes place while a long message is sent.
@@ -171,13 +273,17 @@ impl EventStream {
         // A slow client that still reads keeps its session in use.
         self.session.touch();
         // A failure ends the stream, since the event cannot be completed.
-        match piece.ok()? {
-            Some(piece) => Some(piece),
+        let bytes = match piece.ok()? {
+            Some(piece) => piece,
             None => {
                 self.open_message = None;
-                Some(sse::EVENT_END)
+                sse::EVENT_END
             }
+        };
+        if self.is_resumable {
+            self.kept.push(bytes.clone());
         }
+        Some(bytes)
     }
 
     /// Waits for the next piece of a message that is still being produced. No comment can interrupt its event.
@@ -187,6 +293,10 @@ impl EventStream {
             tokio::select! {
                 biased;
                 piece = message.next() => return self.continue_event(piece),
+                () = self.session.replaced.notified() => {
+                    self.is_replaced = true;
+                    return None;
+                }
                 () = sleep_until(self.revalidate_at) => {
                     if !self.revalidate().await {
                         return None;
@@ -219,15 +329,17 @@ impl EventStream {
                 }
                 message = self.outbox.next() => {
                     return match message? {
-                        OutgoingMessage::Whole(message) => {
-                            Some([&self.begin_event()[..], &message, &sse::EVENT_END].concat().into())
-                        }
+                        OutgoingMessage::Whole(message) => Some(self.begin_event(&[&message[..], &sse::EVENT_END[..]])),
                         long @ (OutgoingMessage::Spooled(_) | OutgoingMessage::Live(_)) => {
                             self.open_message = Some(long);
                             self.revalidate_at = self.revalidate_at.min(Instant::now() + REVALIDATE_EVERY);
-                            Some(self.begin_event())
+                            Some(self.begin_event(&[]))
                         }
                     };
+                }
+                () = self.session.replaced.notified() => {
+                    self.is_replaced = true;
+                    return None;
                 }
                 () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
@@ -255,10 +367,26 @@ impl EventStream {
         self.resolver.is_admitted().await
     }
 
-    fn begin_event(&mut self) -> Bytes {
+    /// The beginning of the next event, up to `data`. Its id names the session where the stream can be resumed.
+    fn begin_event(&mut self, data: &[&[u8]]) -> Bytes {
         self.events += 1;
-        format!("event: message\nid: {}\ndata: ", self.events).into()
+        let mut event = match self.is_resumable {
+            true => format!("event: message\nid: {}-{}\ndata: ", self.id, self.events),
+            false => format!("event: message\nid: {}\ndata: ", self.events),
+        }
+        .into_bytes();
+        data.iter().for_each(|piece| event.extend_from_slice(piece));
+        let bytes = Bytes::from(event);
+        if self.is_resumable {
+            self.kept.begin(self.events, bytes.clone());
+        }
+        bytes
     }
+}
+
+/// The event with the URL for messages.
+fn endpoint_event(mount: &str, session: &str) -> Bytes {
+    format!("event: endpoint\ndata: {mount}/mcp/messages/{session}\n\n").into()
 }
 
 impl Drop for EventStream {

@@ -11,6 +11,7 @@ mod console;
 mod data;
 mod endpoints;
 mod http_sse;
+mod kept_events;
 mod listen;
 mod parameters;
 mod post;

@@ -13,6 +13,7 @@ use tidegate_core::{Caller, CallerIdentity, LimitLevel, Principal, ShareCounter,
 use tidegate_mcp::McpSession;
 use tidegate_runtime::event::{Event, EventDispatcher};
 use tidegate_runtime::{SessionEntry, Sessions};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -166,6 +167,8 @@ pub(super) struct SseSession {
     /// The principal that opened the session; for all others it does not exist.
     pub(super) owner: Arc<Principal>,
     pub(super) toolset: Option<String>,
+    /// Another connection of the client takes over the stream.
+    pub(super) replaced: Notify,
     last_used: Mutex<Instant>,
 }
 
@@ -189,7 +192,8 @@ impl SseSessions {
 
 impl SseSession {
     pub(super) fn new(connection: Arc<McpConnection>, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
-        Arc::new(Self { connection, owner, toolset, last_used: Mutex::new(Instant::now()) })
+        let (replaced, last_used) = (Notify::new(), Mutex::new(Instant::now()));
+        Arc::new(Self { connection, owner, toolset, replaced, last_used })
     }
 
     pub(super) fn touch(&self) {

@@ -15,6 +15,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::http_sse::EventStream;
+use super::kept_events::DetachedStreams;
 use super::protected_resource::SharedProtectedResource;
 use super::response::{RefusalResponse, too_many_sessions};
 use super::session::{HttpSessions, SessionPermit, SessionPermits, SseSessions};
@@ -73,6 +75,9 @@ pub struct HttpOptions {
     pub sessions_per_principal_max: usize,
     /// A session ends after this time without a request.
     pub session_idle_max: Duration,
+    /// How long an HTTP+SSE session waits for its client after its connection broke (`Last-Event-ID`); `None` ends it at
+    /// once.
+    pub sse_resume_within: Option<Duration>,
     /// Host names that requests may use in addition to the loopback names; port and case are ignored.
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call and read answers, in addition to loopback hosts (`https://example.com`).
@@ -105,6 +110,7 @@ impl Default for HttpOptions {
             sessions_max: 1_024,
             sessions_per_principal_max: 256,
             session_idle_max: Duration::from_secs(30 * 60),
+            sse_resume_within: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             readiness: None,
@@ -131,6 +137,8 @@ pub(crate) struct HttpState {
     pub(super) session_permits: Arc<SessionPermits>,
     pub(super) sessions: Arc<HttpSessions>,
     pub(super) streams: Arc<SseSessions>,
+    /// The streams of HTTP+SSE whose clients may come back.
+    pub(super) detached_streams: Arc<DetachedStreams<EventStream>>,
     /// The calls of legacy event streams, which outlive their connections, and WebSockets.
     pub(super) tasks: TaskTracker,
     /// Fires when the server shuts down: it accepts no more calls, and listeners end.
@@ -172,6 +180,7 @@ impl HttpState {
             session_permits: SessionPermits::new(options.sessions_max, events, sessions),
             sessions: Arc::new(HttpSessions::new(options.session_idle_max)),
             streams: Arc::default(),
+            detached_streams: Arc::default(),
             reloaded: ArcSwap::from_pointee(options.clone()),
             options,
             tasks: TaskTracker::new(),
@@ -187,6 +196,7 @@ impl HttpState {
             session_permits: self.session_permits.clone(),
             sessions: self.sessions.clone(),
             streams: self.streams.clone(),
+            detached_streams: self.detached_streams.clone(),
             reloaded: ArcSwap::from_pointee(options.clone()),
             options,
             tasks: self.tasks.clone(),
@@ -206,7 +216,7 @@ impl HttpState {
     }
 
     /// The options that change while the server runs: the enabled endpoints, the allowlists, `body_bytes_max`,
-    /// `event_bytes_max` and `data_bytes_max`.
+    /// `event_bytes_max`, `sse_resume_within` and `data_bytes_max`.
     pub(super) fn reloadable_options(&self) -> Arc<HttpOptions> {
         self.reloaded.load_full()
     }

@@ -26,6 +26,9 @@ pub(crate) struct ServerConfig {
     /// Maximum size of an inline answer over HTTP+SSE, WebSocket and event streams. A larger one continues in a stored
     /// result. Common clients refuse messages above 1 MiB, and rows grow up to twofold in them. Default: 450KiB.
     pub(crate) max_event: Option<Size>,
+    /// How long a session of HTTP+SSE waits for its client after its connection broke, at most 10m. Default: none; the
+    /// session ends at once.
+    pub(crate) sse_resume: Option<Time>,
     /// Number of threads on which calls run. Changes take effect at a restart. Default: one for each processor.
     pub(crate) threads: Option<u32>,
     /// Name for people. Default: none.

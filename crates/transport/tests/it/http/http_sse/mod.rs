@@ -7,6 +7,7 @@
 //! - `timeouts`: comments and idle timeouts, with paused time.
 //! - `elicitation`: requests of the server, and their answers.
 //! - `listening`: notification streams, and the resources that a legacy session subscribes to.
+//! - `resume`: clients that lose their connection and continue with `Last-Event-ID`.
 //! - `end`: clients that disconnect or do not read, many of them, and shutdown.
 
 mod elicitation;
@@ -15,6 +16,7 @@ mod identity;
 mod input;
 mod listening;
 mod order;
+mod resume;
 mod revisions;
 mod timeouts;
 
