@@ -20,7 +20,7 @@ from workbooks import workbook_readings
 SECONDS_MAX = 120
 MEMORY_BYTES_MAX = 12 << 30
 DETAIL_CHARACTERS_MAX = 300
-BINARY_KINDS = ("parquet", "arrow", "delta", "workbook")
+BINARY_KINDS = ("parquet", "arrow", "delta")
 # Of an error of another reader, in the detail of `alone`.
 REASON_CHARACTERS_MAX = 100
 
@@ -83,7 +83,7 @@ def compared(path: Path, kind: str, answer: Path, sheet: str | None) -> tuple[st
         differences.sort(key=lambda text: "the columns are" in text)
         return "different", "; ".join(dict.fromkeys(differences))
     # Text has rules, and who breaks them is refused; of damaged binary files, one reader may read more than another.
-    return ("alone" if kind in BINARY_KINDS else "different"), "others refuse it: " + "; ".join(dict.fromkeys(refusals))
+    return ("alone" if kind in (*BINARY_KINDS, "workbook") else "different"), "others refuse it: " + "; ".join(dict.fromkeys(refusals))
 
 
 def entry_lines(ours: Reading) -> Reading:

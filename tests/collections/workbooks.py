@@ -1,6 +1,8 @@
 """The sheets of workbooks, by PyPI `openpyxl` and `pyexcel-ods3`, as tables like those of the node."""
 
 import datetime
+import math
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import openpyxl
 import pyexcel_ods3
+from openpyxl.utils.datetime import to_excel
 from readers import WHITE_SPACE, Reading, columns_of, named_columns
 from values import EXACT, NULL_TEXTS, Moment, same_number
 
@@ -15,6 +18,8 @@ from values import EXACT, NULL_TEXTS, Moment, same_number
 warnings.simplefilter("ignore")
 FORMULA_ERRORS = {"#N/A", "#REF!", "#DIV/0!", "#VALUE!", "#NAME?", "#NULL!", "#NUM!", "#GETTING_DATA", "#SPILL!", "#CALC!"}
 EPOCH = datetime.datetime(1970, 1, 1)
+# A character that XML does not allow (ECMA-376 Part 1, 22.9.2.19).
+ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 # Programs write the days of a time as a float, and readers round them to a fraction of a second.
 ROUNDED_NANOSECONDS_MAX = 1_000_000
 
@@ -32,19 +37,19 @@ def workbook_readings(path: Path, sheet: str) -> Iterator[Callable[[], Reading]]
 
 def xlsx_rows(path: Path, sheet: str) -> list[list]:
     rows = openpyxl.load_workbook(path, data_only=True)[sheet].iter_rows(values_only=True)
-    return [[None if cell in FORMULA_ERRORS else cell for cell in row] for row in rows]
+    return [[ESCAPED.sub(lambda found: chr(int(found[1], 16)), cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
 
 
 def ods_rows(path: Path, sheet: str) -> list[list]:
     rows = pyexcel_ods3.get_data(str(path))[sheet]
     width = max(map(len, rows), default=0)
-    return [[None if cell in ("", *FORMULA_ERRORS) else cell for cell in row] + [None] * (width - len(row)) for row in rows]
+    return [[None if cell == "" else cell for cell in row] + [None] * (width - len(row)) for row in rows]
 
 
 def sheet_reading(rows: list[list], has_header: bool) -> Reading:
     rows = [row for row in rows if any(cell is not None for cell in row)]
     used = [index for index in range(max(map(len, rows), default=0)) if any(row[index] is not None for row in rows)]
-    rows = [row[used[0] : used[-1] + 1] for row in rows] if used else []
+    rows = [[None if cell in FORMULA_ERRORS else cell for cell in row[used[0] : used[-1] + 1]] for row in rows] if used else []
     width = len(rows[0]) if rows else 0
     names = [text_of_cell(cell).strip(WHITE_SPACE) for cell in rows[0]] if has_header and rows else [""] * width
     reader = f"workbook{'' if has_header else ', no header'}"
@@ -76,6 +81,9 @@ def same_number_text(ours, cell: float) -> bool:
 
 
 def same_moment(ours, cell: datetime.date) -> bool:
+    if isinstance(ours, float):
+        # openpyxl has days before the first one.
+        return ours < 0 and math.isclose(ours, to_excel(cell), abs_tol=1e-6)
     moment = cell if isinstance(cell, datetime.datetime) else datetime.datetime.combine(cell, datetime.time())
     since = moment - EPOCH
     nanoseconds = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000

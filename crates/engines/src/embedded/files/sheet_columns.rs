@@ -46,6 +46,8 @@ impl CellValue {
                 Some(moment) => Self::from_datetime(moment),
                 None => Self::Number(moment.as_f64()),
             },
+            // No day is before the first one.
+            Data::DateTime(moment) if !moment.is_duration() && moment.as_f64() < 0.0 => Self::Number(moment.as_f64()),
             // A time of day or a duration.
             Data::DateTime(time) => match time.as_duration() {
                 Some(time) => Self::Text(clock_text(time)),
@@ -391,6 +393,8 @@ mod tests {
         assert_eq!(text(days(0.437_679_398_148_148_15)), "10:30:15.5");
         assert_eq!(text(days(1.5)), "36:00:00");
         assert_eq!(text(days(-0.25)), "-06:00:00");
+        let before_the_first_day = ExcelDateTime::new(-1.2, ExcelDateTimeType::DateTime, false);
+        assert_eq!(text(Data::DateTime(before_the_first_day)), "-1.2");
         for (written, read) in [
             ("PT10H30M15S", "10:30:15"),
             ("PT10H30M15.500000000S", "10:30:15.5"),
