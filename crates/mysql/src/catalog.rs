@@ -26,13 +26,77 @@ pub(crate) struct ServerCatalog {
     tables: BTreeMap<String, TableDetails>,
     /// The columns of MariaDB whose text is JSON: database, table, column.
     json_columns: BTreeSet<(String, String, String)>,
+    /// The functions of the server's databases, in lower case. Only loaded for row policies.
+    pub(crate) functions: BTreeSet<String>,
     default_schema: Option<String>,
 }
 
 #[derive(Default)]
-struct TableDetails {
-    columns: Vec<ColumnEntry>,
-    storage: TableStorage,
+pub(crate) struct TableDetails {
+    pub(crate) schema: String,
+    pub(crate) name: String,
+    /// The name as the catalog lists it.
+    pub(crate) display_name: String,
+    pub(crate) is_view: bool,
+    pub(crate) columns: Vec<ColumnEntry>,
+    /// One for each column.
+    pub(crate) rules: Vec<ColumnRule>,
+    pub(crate) storage: TableStorage,
+}
+
+/// What row policies need to know of a column. Without policies, only the comment is known.
+pub(crate) struct ColumnRule {
+    /// What it is computed from, in SQL; empty for a stored value.
+    expression: String,
+    /// The positions of the columns that it is computed from.
+    pub(crate) sources: Vec<usize>,
+    /// Whether `*` leaves it out.
+    pub(crate) is_invisible: bool,
+    /// The comment without what the column refers to.
+    pub(crate) comment: Option<String>,
+}
+
+impl TableDetails {
+    /// The names under which a policy may refer to the table.
+    pub(crate) fn policy_names(&self) -> [String; 3] {
+        [self.display_name.clone(), format!("{}.{}", self.schema, self.name), self.name.clone()]
+    }
+
+    /// Sets the sources of columns that are computed from others.
+    fn set_sources(&mut self) {
+        if self.rules.iter().all(|rule| rule.expression.is_empty()) {
+            return;
+        }
+        let quoted = |column: &ColumnEntry| DIALECT.quote_identifier(&column.name).to_lowercase();
+        let names: Vec<String> = self.columns.iter().map(quoted).collect();
+        let find = |(position, rule): (usize, &ColumnRule)| -> BTreeSet<usize> {
+            let expression = rule.expression.to_lowercase();
+            // The server quotes the names in it. Without any, each column may be a source.
+            let is_source = |name: &str| expression.contains(name) || !expression.contains('`');
+            let others = names.iter().enumerate().filter(|(other, name)| *other != position && is_source(name));
+            if expression.is_empty() { BTreeSet::new() } else { others.map(|(other, _)| other).collect() }
+        };
+        let mut sources: Vec<BTreeSet<usize>> = self.rules.iter().enumerate().map(find).collect();
+        // A column may be computed from one that is computed itself.
+        loop {
+            let direct = sources.clone();
+            for own in &mut sources {
+                let indirect: Vec<usize> = own.iter().flat_map(|source| &direct[*source]).copied().collect();
+                own.extend(indirect);
+            }
+            if sources == direct {
+                break;
+            }
+        }
+        for (rule, sources) in self.rules.iter_mut().zip(sources) {
+            rule.sources = sources.into_iter().collect();
+        }
+    }
+
+    /// The name for the server.
+    pub(crate) fn location(&self) -> String {
+        format!("{}.{}", DIALECT.quote_identifier(&self.schema), DIALECT.quote_identifier(&self.name))
+    }
 }
 
 /// A query of the catalog.
@@ -57,6 +121,24 @@ impl CatalogQuery<'_> {
         );
         self.session.connection.exec(sql, Params::Positional(values)).await
     }
+
+    /// The columns of all tables, in order; with what row policies need to know.
+    async fn column_rows(&mut self, has_policies: bool) -> Result<Vec<Row>, MySqlError> {
+        let mut columns = vec![
+            "TABLE_SCHEMA",
+            "TABLE_NAME",
+            "COLUMN_NAME",
+            "COLUMN_TYPE",
+            "IS_NULLABLE",
+            "COLUMN_KEY",
+            "COLUMN_COMMENT",
+        ];
+        if has_policies {
+            columns.extend(["GENERATION_EXPRESSION", "EXTRA"]);
+        }
+        let order = format!("ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION LIMIT {COLUMNS_MAX}");
+        self.rows(&columns, "COLUMNS", &order).await
+    }
 }
 
 impl ServerCatalog {
@@ -66,8 +148,9 @@ impl ServerCatalog {
         session: &mut MySqlSession,
         schemas: Option<&[String]>,
         default_schema: Option<&str>,
-        is_mariadb: bool,
+        has_policies: bool,
     ) -> Result<Self, MySqlError> {
+        let is_mariadb = session.is_mariadb;
         let mut query = CatalogQuery { session, schemas };
         let table_name = |row: &Row| {
             let (schema, table) = (text(row, 0), text(row, 1));
@@ -80,23 +163,29 @@ impl ServerCatalog {
         let rest = format!("AND TABLE_TYPE <> 'SEQUENCE' ORDER BY 1, 2 LIMIT {TABLES_MAX}");
         for row in query.rows(&columns, "TABLES", &rest).await? {
             let name = table_name(&row);
-            let storage = TableStorage { bytes: number(&row, 4), indexed_columns: Vec::new() };
-            tables.insert(name.clone(), TableDetails { storage, ..TableDetails::default() });
+            let details = TableDetails {
+                schema: text(&row, 0),
+                name: text(&row, 1),
+                display_name: name.clone(),
+                is_view: is_view(&row),
+                storage: TableStorage { bytes: number(&row, 4), indexed_columns: Vec::new() },
+                ..TableDetails::default()
+            };
+            tables.insert(name.clone(), details);
             entries.push(table_entry(name, &row));
         }
         let references = references(&mut query, &table_name).await?;
         let json_columns = if is_mariadb { json_columns(&mut query).await? } else { BTreeSet::new() };
-        let columns =
-            ["TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME", "COLUMN_TYPE", "IS_NULLABLE", "COLUMN_KEY", "COLUMN_COMMENT"];
-        let order = format!("ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION LIMIT {COLUMNS_MAX}");
-        for row in query.rows(&columns, "COLUMNS", &order).await? {
+        for row in query.column_rows(has_policies).await? {
             let (name, column) = (table_name(&row), text(&row, 2));
             let is_json = json_columns.contains(&(text(&row, 0), text(&row, 1), column.clone()));
             let target = references.get(&(name.clone(), column));
             if let Some(table) = tables.get_mut(&name) {
                 table.columns.push(column_entry(&row, target, is_json));
+                table.rules.push(column_rule(&row));
             }
         }
+        tables.values_mut().for_each(TableDetails::set_sources);
         let columns = ["TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME"];
         for row in query.rows(&columns, "STATISTICS", "AND SEQ_IN_INDEX = 1 ORDER BY 1, 2, 3").await? {
             if let Some(table) = tables.get_mut(&table_name(&row)) {
@@ -108,7 +197,8 @@ impl ServerCatalog {
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         let catalog = Arc::new(Catalog::from_tables(entries));
-        Ok(Self { catalog, tables, json_columns, default_schema: default_schema.map(str::to_owned) })
+        let functions = if has_policies { functions(query.session).await? } else { BTreeSet::new() };
+        Ok(Self { catalog, tables, json_columns, functions, default_schema: default_schema.map(str::to_owned) })
     }
 
     /// The columns of `table`, whose name may begin with the database of the connection string.
@@ -116,11 +206,24 @@ impl ServerCatalog {
         self.details(table).map(|details| details.columns.as_slice())
     }
 
-    pub(crate) fn storage(&self, table: &str) -> TableStorage {
-        self.details(table).map(|details| details.storage.clone()).unwrap_or_default()
+    pub(crate) fn all_details(&self) -> impl Iterator<Item = &TableDetails> {
+        self.tables.values()
     }
 
-    fn details(&self, table: &str) -> Option<&TableDetails> {
+    /// The table that a statement names.
+    pub(crate) fn find(&self, schema: Option<&str>, name: &str) -> Option<&TableDetails> {
+        let default = self.default_schema.as_deref();
+        let name = match schema {
+            Some(schema) if default != Some(schema) => DIALECT.table_name(&[schema, name]),
+            // Without a default database, the server refuses a name alone.
+            None if default.is_none() => return None,
+            _ => DIALECT.table_name(&[name]),
+        };
+        self.tables.get(&name)
+    }
+
+    /// The table with a name as the catalog lists it, or with the database of the connection string before it.
+    pub(crate) fn details(&self, table: &str) -> Option<&TableDetails> {
         let plain = || {
             let parts = DIALECT.table_parts(table);
             let [schema, name] = parts.as_slice() else { return None };
@@ -175,8 +278,19 @@ async fn json_columns(query: &mut CatalogQuery<'_>) -> Result<BTreeSet<(String, 
     Ok(rows.iter().filter_map(entry).collect())
 }
 
+/// The names of the functions that the account may call, in lower case.
+async fn functions(session: &mut MySqlSession) -> Result<BTreeSet<String>, MySqlError> {
+    let sql = "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = 'FUNCTION'";
+    let rows: Vec<Row> = session.connection.query(sql).await?;
+    Ok(rows.iter().map(|row| text(row, 0).to_lowercase()).collect())
+}
+
+fn is_view(row: &Row) -> bool {
+    text(row, 2).ends_with("VIEW")
+}
+
 fn table_entry(name: String, row: &Row) -> TableEntry {
-    let is_view = text(row, 2).ends_with("VIEW");
+    let is_view = is_view(row);
     let kind = is_view.then(|| "view".to_owned());
     // In place of a comment, a view has its kind, or why it cannot be read.
     let comment = Some(text(row, 5)).filter(|comment| !comment.is_empty() && !comment.eq_ignore_ascii_case("view"));
@@ -189,6 +303,24 @@ fn table_entry(name: String, row: &Row) -> TableEntry {
 }
 
 fn column_entry(row: &Row, reference: Option<&String>, is_json: bool) -> ColumnEntry {
+    ColumnEntry {
+        name: text(row, 2),
+        type_name: if is_json { "json".to_owned() } else { text(row, 3) },
+        nullable: text(row, 4) == "YES",
+        comment: column_comment(row, reference),
+    }
+}
+
+fn column_rule(row: &Row) -> ColumnRule {
+    ColumnRule {
+        expression: text(row, 7),
+        sources: Vec::new(),
+        is_invisible: text(row, 8).to_ascii_uppercase().contains("INVISIBLE"),
+        comment: column_comment(row, None),
+    }
+}
+
+fn column_comment(row: &Row, reference: Option<&String>) -> Option<String> {
     let key = match text(row, 5).as_str() {
         "PRI" => Some("primary key".to_owned()),
         "UNI" => Some("unique".to_owned()),
@@ -196,12 +328,7 @@ fn column_entry(row: &Row, reference: Option<&String>, is_json: bool) -> ColumnE
     };
     let reference = reference.map(|target| format!("references {target}"));
     let comment = Some(text(row, 6)).filter(|comment| !comment.is_empty());
-    ColumnEntry {
-        name: text(row, 2),
-        type_name: if is_json { "json".to_owned() } else { text(row, 3) },
-        nullable: text(row, 4) == "YES",
-        comment: join_comments([key, reference, comment]),
-    }
+    join_comments([key, reference, comment])
 }
 
 fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {

@@ -6,17 +6,20 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, TableStorage};
+use tidegate_query::{
+    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, PolicyProblem, TableStorage,
+};
 use tidegate_sql::{Author, Isolation, SqlDialect, Statement};
 use tokio::sync::Mutex;
 
-use crate::catalog::ServerCatalog;
+use crate::catalog::{ServerCatalog, TableDetails};
 use crate::connection_string::MySqlTarget;
 use crate::options::MySqlOptions;
 use crate::plan::MySqlPlan;
 use crate::pool::Pool;
+use crate::row_policies::{self, RestrictedCaller};
 use crate::running_statement::{StatementRequest, check_parameter_count};
-use crate::server::MySqlServer;
+use crate::server::{MySqlServer, StatementText};
 use crate::values::{arrow_schema, bind_parameters};
 
 /// How long closing waits for running statements.
@@ -41,16 +44,17 @@ impl MySqlDatabase {
         Ok(Self { server: Arc::new(MySqlServer::new(name, pool, options, default_schema)) })
     }
 
-    async fn catalog_with(&self, table: &str) -> Result<Arc<ServerCatalog>, Error> {
-        let catalog = self.server.catalog().await?;
-        match catalog.columns(table) {
-            Some(_) => Ok(catalog),
-            None => {
-                let error = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
-                Err(error.with_choices(catalog.catalog.nearest_tables(table)))
-            }
-        }
+    /// The restrictions of `principal` by row policies, if any.
+    fn restricted_caller(&self, principal: &Principal) -> Option<RestrictedCaller> {
+        RestrictedCaller::new(&self.server.options.row_policies, principal)
     }
+}
+
+fn find_table<'a>(catalog: &'a ServerCatalog, table: &str) -> Result<&'a TableDetails, Error> {
+    catalog.details(table).ok_or_else(|| {
+        let error = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
+        error.with_choices(catalog.catalog.nearest_tables(table))
+    })
 }
 
 #[async_trait]
@@ -71,27 +75,49 @@ impl Database for MySqlDatabase {
         Freshness::from_max_age(self.server.options.cached_answer_max_age, statement)
     }
 
-    async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        Ok(self.server.catalog().await?.catalog.clone())
+    fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
+        self.server.options.row_policies.fingerprint(principal)
     }
 
-    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let catalog = self.catalog_with(table).await?;
-        Ok(catalog.columns(table).map(<[ColumnEntry]>::to_vec).unwrap_or_default())
+    async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        Ok(row_policies::find_problems(&self.server.options.row_policies, &self.server.catalog().await?))
     }
 
-    async fn table_storage(&self, table: &str, _principal: &Principal) -> Result<TableStorage, Error> {
-        Ok(self.catalog_with(table).await?.storage(table))
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        let catalog = self.server.catalog().await?;
+        Ok(match self.restricted_caller(principal) {
+            Some(caller) => Arc::new(caller.visible_tables(&catalog)),
+            None => catalog.catalog.clone(),
+        })
     }
 
-    /// The server masks nothing here: it returns what the login may read.
-    async fn masked_columns(&self, _: &str, _: &Principal) -> Result<Option<Vec<String>>, Error> {
-        Ok(Some(Vec::new()))
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
+        let catalog = self.server.catalog().await?;
+        let table = find_table(&catalog, table)?;
+        match self.restricted_caller(principal) {
+            Some(caller) => caller.visible_columns(table),
+            None => Ok(table.columns.clone()),
+        }
     }
 
-    async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let (text, numbers) = statement.text_with_plain_placeholders()?;
-        let parameters = bind_parameters(statement.parameters(), &numbers)?;
+    async fn masked_columns(&self, table: &str, principal: &Principal) -> Result<Option<Vec<String>>, Error> {
+        let Some(caller) = self.restricted_caller(principal) else { return Ok(Some(Vec::new())) };
+        let catalog = self.server.catalog().await?;
+        caller.masked_columns(find_table(&catalog, table)?).map(Some)
+    }
+
+    async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
+        let catalog = self.server.catalog().await?;
+        let table = find_table(&catalog, table)?;
+        match self.restricted_caller(principal) {
+            Some(caller) => caller.visible_storage(table),
+            None => Ok(table.storage.clone()),
+        }
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        let text = self.server.statement_text(statement, principal).await?;
+        let parameters = bind_parameters(statement.parameters(), &text.numbers)?;
         let mut lease = self.server.acquire().await?;
         let prepared = self.server.prepare(&mut lease, &text, statement).await?;
         check_parameter_count(usize::from(prepared.num_params()), parameters.len())?;
@@ -100,12 +126,14 @@ impl Database for MySqlDatabase {
         // Sessions only read. A caller's statement may leave locks behind, by way of a view.
         let needs_transaction =
             statement.author() != Author::Owner || transaction.isolation != Isolation::ReadCommitted;
+        let StatementText { text, restricted, .. } = text;
         let request = StatementRequest { text, parameters, transaction, needs_transaction };
-        Ok(Box::new(MySqlPlan { server: self.server.clone(), lease: Mutex::new(lease), request, schema }))
+        let (server, lease) = (self.server.clone(), Mutex::new(lease));
+        Ok(Box::new(MySqlPlan { server, lease, request, restricted, schema }))
     }
 
-    async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {
-        let (text, _) = statement.text_with_plain_placeholders()?;
+    async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
+        let text = self.server.statement_text(statement, principal).await?;
         let mut lease = self.server.acquire().await?;
         let prepared = self.server.prepare(&mut lease, &text, statement).await?;
         Ok(arrow_schema(&self.server.decoders(&prepared.columns())))

@@ -14,6 +14,8 @@ use tidegate_sql::{SqlDialect, equivalent_function};
 pub(crate) const NO_SUCH_TABLE: u16 = 1146;
 /// A column does not exist.
 pub(crate) const NO_SUCH_COLUMN: u16 = 1054;
+/// The server does not read the text.
+pub(crate) const SYNTAX_ERROR: u16 = 1064;
 const NO_SUCH_ROUTINE: u16 = 1305;
 const NO_SUCH_FUNCTION: u16 = 1630;
 /// A routine may not be run, or does not exist: an account without rights for routines does not learn which.

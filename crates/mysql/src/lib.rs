@@ -13,6 +13,7 @@ mod options;
 mod plan;
 mod pool;
 mod role;
+mod row_policies;
 mod running_statement;
 mod server;
 mod session;

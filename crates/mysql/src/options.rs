@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use tidegate_query::RowPolicies;
+
 /// The options of a [`MySqlDatabase`](crate::MySqlDatabase).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct MySqlOptions {
     /// The databases of the server whose tables are listed. By default that of the connection string; without one, all that
     /// the account may use.
@@ -23,6 +25,8 @@ pub struct MySqlOptions {
     pub statement_timeout: Option<Duration>,
     /// The maximum age of a cached answer; `None` disables the cache.
     pub cached_answer_max_age: Option<Duration>,
+    /// The row policies; none by default.
+    pub row_policies: RowPolicies,
 }
 
 impl Default for MySqlOptions {
@@ -36,6 +40,7 @@ impl Default for MySqlOptions {
             lock_timeout: Duration::from_secs(5),
             statement_timeout: None,
             cached_answer_max_age: None,
+            row_policies: RowPolicies::default(),
         }
     }
 }

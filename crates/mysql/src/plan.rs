@@ -10,6 +10,7 @@ use tidegate_runtime::Job;
 use tokio::sync::Mutex;
 
 use crate::pool::Lease;
+use crate::row_policies::RestrictedStatement;
 use crate::running_statement::{StatementRequest, StatementRun};
 use crate::server::MySqlServer;
 
@@ -18,6 +19,8 @@ pub(crate) struct MySqlPlan {
     /// Its statement is prepared, and it is in no transaction.
     pub(crate) lease: Mutex<Lease>,
     pub(crate) request: StatementRequest,
+    /// The statement of a caller whom row policies restrict.
+    pub(crate) restricted: Option<RestrictedStatement>,
     /// The columns that the server expects. Those of placeholders may have other types when it runs.
     pub(crate) schema: SchemaRef,
 }
@@ -35,7 +38,12 @@ impl Plan for MySqlPlan {
     async fn explain(&self) -> Result<String, Error> {
         let mut lease = self.lease.lock().await;
         let StatementRequest { text, parameters, .. } = &self.request;
-        self.server.explain(&mut lease, text, parameters.clone()).await
+        match &self.restricted {
+            Some(restricted) => {
+                self.server.explain(&mut lease, &restricted.explained_text()?, parameters.clone(), true).await
+            }
+            None => self.server.explain(&mut lease, text, parameters.clone(), false).await,
+        }
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<QueryRows, Error> {

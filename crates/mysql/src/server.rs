@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Error as MySqlError, Params, Row, Statement as PreparedStatement, Value};
-use tidegate_core::{Error, nearest_names};
+use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_query::{LoginCheck, RoleFinding};
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::Statement;
@@ -16,6 +16,7 @@ use crate::error;
 use crate::options::MySqlOptions;
 use crate::pool::{Lease, Pool};
 use crate::role;
+use crate::row_policies::{RestrictedCaller, RestrictedStatement};
 use crate::values::ColumnDecoder;
 
 pub(crate) struct MySqlServer {
@@ -26,6 +27,15 @@ pub(crate) struct MySqlServer {
     default_schema: Option<String>,
     catalog: LoadingCache<(), ServerCatalog>,
     login: LoginCheck,
+}
+
+/// The SQL that runs for a statement.
+pub(crate) struct StatementText {
+    pub(crate) text: String,
+    /// The number of the value of each placeholder; 1 is the first parameter.
+    pub(crate) numbers: Vec<usize>,
+    /// The statement of a caller whom row policies restrict.
+    pub(crate) restricted: Option<RestrictedStatement>,
 }
 
 /// The catalog and the rights are read again while they are used. A change takes effect within `expire_after`.
@@ -61,9 +71,10 @@ impl MySqlServer {
         let mut lease = self.pool.acquire().await?;
         lease.check().await?;
         lease.mark_busy();
-        let is_mariadb = lease.session()?.is_mariadb;
+        let has_policies = !self.options.row_policies.is_empty();
         let loaded =
-            ServerCatalog::load(lease.session()?, schemas.as_deref(), self.default_schema.as_deref(), is_mariadb).await;
+            ServerCatalog::load(lease.session()?, schemas.as_deref(), self.default_schema.as_deref(), has_policies)
+                .await;
         let loaded = loaded.map_err(|error| self.error(&error))?;
         lease.mark_idle();
         Ok(loaded)
@@ -110,22 +121,47 @@ impl MySqlServer {
         Ok(found)
     }
 
+    /// What runs for `statement` of `principal`: under row policies, it reads other tables.
+    pub(crate) async fn statement_text(
+        self: &Arc<Self>,
+        statement: &Statement,
+        principal: &Principal,
+    ) -> Result<StatementText, Error> {
+        let Some(caller) = RestrictedCaller::new(&self.options.row_policies, principal) else {
+            let (text, numbers) = statement.text_with_plain_placeholders()?;
+            return Ok(StatementText { text, numbers, restricted: None });
+        };
+        let restricted = RestrictedStatement::new(statement, caller, self.catalog().await?)?;
+        let (text, numbers) = restricted.text()?;
+        Ok(StatementText { text, numbers, restricted: Some(restricted) })
+    }
+
     /// Prepares `text` of `statement`. The error names what exists, if a table or a column does not.
     pub(crate) async fn prepare(
         self: &Arc<Self>,
         lease: &mut Lease,
-        text: &str,
+        text: &StatementText,
         statement: &Statement,
     ) -> Result<PreparedStatement, Error> {
-        match lease.prepare(text).await? {
+        match lease.prepare(&text.text).await? {
             Ok(prepared) => Ok(prepared),
-            Err(refusal) => Err(self.error_with_suggestions(&refusal, statement)),
+            Err(refusal) => Err(self.error_with_suggestions(&refusal, statement, text.restricted.as_ref())),
         }
     }
 
-    fn error_with_suggestions(self: &Arc<Self>, refusal: &MySqlError, statement: &Statement) -> Error {
+    fn error_with_suggestions(
+        self: &Arc<Self>,
+        refusal: &MySqlError,
+        statement: &Statement,
+        restricted: Option<&RestrictedStatement>,
+    ) -> Error {
         let error = error::statement_error(refusal, &self.database);
         let MySqlError::Server(server) = refusal else { return error };
+        if server.code == error::SYNTAX_ERROR && restricted.is_some() {
+            // The message has a part of the text, in which the policies stand.
+            return Error::new(ErrorKind::InvalidArguments, "the server does not read this SQL: a syntax error")
+                .with_detail(server.to_string());
+        }
         if ![error::NO_SUCH_TABLE, error::NO_SUCH_COLUMN].contains(&server.code) {
             return error;
         }
@@ -133,8 +169,13 @@ impl MySqlServer {
         if server.code == error::NO_SUCH_TABLE {
             return error.with_choices(catalog.catalog.nearest_tables(name));
         }
-        let tables = statement.tables().iter().filter_map(|table| catalog.columns(table));
-        let names: Vec<String> = tables.flatten().map(|column| column.name.clone()).collect();
+        let names: Vec<String> = match restricted {
+            Some(restricted) => restricted.column_names(),
+            None => {
+                let tables = statement.tables().iter().filter_map(|table| catalog.columns(table));
+                tables.flatten().map(|column| column.name.clone()).collect()
+            }
+        };
         let mut choices = nearest_names(name, names.iter().map(String::as_str));
         for name in names {
             if choices.len() < CHOICES_MAX && !choices.contains(&name) {
@@ -144,15 +185,22 @@ impl MySqlServer {
         error.with_choices(choices)
     }
 
-    /// The plan of the server for a statement, a line for each table.
-    pub(crate) async fn explain(&self, lease: &mut Lease, text: &str, parameters: Vec<Value>) -> Result<String, Error> {
+    /// The plan of the server for a statement, a line for each table. For a restricted caller, it has neither numbers of
+    /// rows nor what is read in place of tables.
+    pub(crate) async fn explain(
+        &self,
+        lease: &mut Lease,
+        text: &str,
+        parameters: Vec<Value>,
+        is_restricted: bool,
+    ) -> Result<String, Error> {
         lease.mark_busy();
         let connection = &mut lease.session()?.connection;
         let rows: Result<Vec<Row>, MySqlError> =
             connection.exec(format!("EXPLAIN {text}"), Params::Positional(parameters)).await;
         let rows = rows.map_err(|error| error::statement_error(&error, &self.database))?;
         lease.mark_idle();
-        Ok(rows.iter().map(explain_line).collect())
+        Ok(rows.iter().filter_map(|row| explain_line(row, is_restricted)).collect())
     }
 
     pub(crate) fn error(&self, error: &MySqlError) -> Error {
@@ -160,13 +208,20 @@ impl MySqlServer {
     }
 }
 
-/// The values of a line of EXPLAIN with their names, without those that are null.
-fn explain_line(row: &Row) -> String {
+/// The columns of EXPLAIN that depend on rows, which may be hidden.
+const ROW_COLUMNS: &[&str] = &["rows", "filtered", "Extra"];
+
+/// The values of a line of EXPLAIN with their names, without those that are null; `None` for a line of a hidden query.
+fn explain_line(row: &Row, is_restricted: bool) -> Option<String> {
     let values = row.columns_ref().iter().enumerate().filter_map(|(index, column)| {
         let value = crate::session::value_text(row, index)?;
-        Some(format!("{}: {value}", column.name_str()))
+        Some((column.name_str().into_owned(), value))
     });
-    let mut line = values.collect::<Vec<_>>().join(", ");
-    line.push('\n');
-    line
+    let values: Vec<(String, String)> = values.collect();
+    if is_restricted && values.iter().any(|(name, value)| name == "select_type" && value == "DERIVED") {
+        return None;
+    }
+    let is_shown = |(name, _): &&(String, String)| !is_restricted || !ROW_COLUMNS.contains(&name.as_str());
+    let shown: Vec<String> = values.iter().filter(is_shown).map(|(name, value)| format!("{name}: {value}")).collect();
+    Some(format!("{}\n", shown.join(", ")))
 }

@@ -22,5 +22,5 @@ pub use mentions::{CalledName, Mentions, may_write};
 pub use parse::{parse_expression, parse_prepared_expression};
 pub use statement::{Author, CommitRule, Isolation, Parameter, Statement, StatementCache, Transaction};
 pub use statement_policy::check_expression;
-pub use table_redirect::TableLocation;
+pub use table_redirect::{TableLocation, TableReplacement};
 pub use template::{BoundSql, SqlTemplate, TemplateName, TemplateValue, name_placeholders};

@@ -1,5 +1,5 @@
-//! Changes the tables of a statement: redirects them to other tables, removes the name of the database before them, and wraps
-//! the arguments of table functions.
+//! Changes the tables of a statement: redirects them to other tables, replaces them by queries, removes the name of the database
+//! before them, and wraps the arguments of table functions.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -11,8 +11,8 @@ use sqlparser::ast::{
 use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
-use crate::parse;
 use crate::statement::Statement;
+use crate::{parse, statement_policy};
 
 /// The new location of a table: schema and name.
 pub type TableLocation = (String, String);
@@ -249,6 +249,227 @@ fn identifiers(name: &ObjectName) -> Option<Vec<Ident>> {
     name.0.iter().map(|part| part.as_ident().cloned()).collect()
 }
 
+/// Returns the SQL in place of a table, of which the schema, if it is given, and the name are known.
+pub type TableReplacement<'a> = &'a mut dyn FnMut(Option<&str>, &str) -> Result<String, Error>;
+
+/// What the names begin with that stand for replaced tables, until their SQL is inserted.
+const REPLACED_NAME: &str = "tidegate_table_";
+
+impl Statement {
+    /// The text with `replacement` in place of each table, which may be a query in parentheses; with `?` for each placeholder,
+    /// and the number of each, as of [`Statement::text_with_plain_placeholders`]. The names of tables become aliases.
+    ///
+    /// # Errors
+    /// Those of `replacement`, and `InvalidArguments` for tables in a form that cannot be replaced, for functions of a
+    /// database, whose tables are unknown, and when the changed statement cannot be printed so that it means the same.
+    pub fn text_with_tables_replaced(&self, replacement: TableReplacement<'_>) -> Result<(String, Vec<usize>), Error> {
+        let Some(mut ast) = self.ast().cloned() else {
+            return Err(Error::internal("a statement that was not parsed has tables that are not known"));
+        };
+        if self.text().contains(REPLACED_NAME) {
+            return Err(irreplaceable_error(&format!("a name with {REPLACED_NAME}"), "Choose another name."));
+        }
+        let dialect = self.dialect();
+        let mut replacer =
+            TableReplacer { dialect, replacement, texts: Vec::new(), names: HashSet::new(), scopes: Vec::new() };
+        if let ControlFlow::Break(error) = ast.visit(&mut replacer) {
+            return Err(error);
+        }
+        let TableReplacer { texts, names, .. } = replacer;
+        // The visitor never breaks.
+        let _: ControlFlow<()> = ast.visit(&mut SchemaRemover(&names));
+        // The visitor has no hook for some forms of tables. The policy knows all of them.
+        let read = statement_policy::check(&ast, dialect)?.tables;
+        if let Some(table) = read.iter().find(|table| !table.starts_with(REPLACED_NAME)) {
+            return Err(irreplaceable_error(
+                &format!("reading {table} in this form"),
+                "Write SELECT … FROM the table.",
+            ));
+        }
+        let text = parse::print_checked(&ast, dialect)?;
+        let (text, numbers) = self.with_ast(ast, text).text_with_plain_placeholders()?;
+        Ok((insert_texts(&text, dialect.identifier_quote(), &texts)?, numbers))
+    }
+}
+
+fn irreplaceable_error(part: &str, instead: &str) -> Error {
+    let message = format!("{part} is not supported where row policies apply");
+    Error::new(ErrorKind::InvalidArguments, message).with_hint(instead)
+}
+
+/// `text` with `texts` in place of the names that stand for them.
+fn insert_texts(text: &str, quote: char, texts: &[String]) -> Result<String, Error> {
+    let start = format!("{quote}{REPLACED_NAME}");
+    let mut parts = text.split(start.as_str());
+    let mut inserted = parts.next().unwrap_or_default().to_owned();
+    let mut count = 0;
+    for part in parts {
+        let replaced = part.split_once(quote).and_then(|(number, rest)| {
+            let number: usize = number.parse().ok()?;
+            Some((texts.get(number)?, rest))
+        });
+        let Some((replaced, rest)) = replaced else { break };
+        inserted.push_str(replaced);
+        inserted.push_str(rest);
+        count += 1;
+    }
+    // A text literal may have such a name after its escapes are resolved.
+    match count == texts.len() && text.matches(start.as_str()).count() == count {
+        true => Ok(inserted),
+        false => Err(irreplaceable_error(&format!("a text with {REPLACED_NAME}"), "Pass the text as a parameter.")),
+    }
+}
+
+struct TableReplacer<'a> {
+    dialect: SqlDialect,
+    replacement: TableReplacement<'a>,
+    /// The SQL in place of the tables, in the order of their numbers.
+    texts: Vec<String>,
+    /// The names of the replaced tables, in lower case.
+    names: HashSet<String>,
+    scopes: Vec<CteScope>,
+}
+
+/// The common table expressions of a query that is being visited.
+struct CteScope {
+    names: Vec<String>,
+    is_recursive: bool,
+    /// The number of those whose bodies were visited.
+    visited: usize,
+}
+
+impl CteScope {
+    /// Those that a table may name here. A body sees the ones before it, and itself if it is recursive.
+    fn visible(&self) -> &[String] {
+        let count = self.visited + usize::from(self.is_recursive);
+        &self.names[..count.min(self.names.len())]
+    }
+}
+
+impl TableReplacer<'_> {
+    fn is_common_table_expression(&self, table: &Ident) -> bool {
+        let name = self.dialect.fold_identifier(table);
+        self.scopes.iter().any(|scope| scope.visible().contains(&name))
+    }
+
+    fn replace(&mut self, schema: Option<&Ident>, table: &Ident) -> Result<ObjectName, Error> {
+        let name = format!("{REPLACED_NAME}{}", self.texts.len());
+        self.texts.push((self.replacement)(schema.map(|schema| schema.value.as_str()), &table.value)?);
+        self.names.insert(table.value.to_lowercase());
+        Ok(ObjectName(vec![ObjectNamePart::Identifier(self.dialect.identifier(&name))]))
+    }
+}
+
+impl VisitorMut for TableReplacer<'_> {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let expressions = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.scopes.push(CteScope {
+            names: expressions.map(|cte| self.dialect.fold_identifier(&cte.alias.name)).collect(),
+            is_recursive: query.with.as_ref().is_some_and(|with| with.recursive),
+            visited: 0,
+        });
+        ControlFlow::Continue(())
+    }
+
+    /// The bodies of common table expressions are visited before the rest of their query.
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
+        self.scopes.pop();
+        if let Some(outer) = self.scopes.last_mut() {
+            outer.visited = (outer.visited + 1).min(outer.names.len());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        let TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+        } = factor
+        else {
+            return ControlFlow::Continue(());
+        };
+        let identifiers = identifiers(name).unwrap_or_default();
+        let (schema, table) = match identifiers.as_slice() {
+            [table] if self.is_common_table_expression(table) => return ControlFlow::Continue(()),
+            [table] => (None, table),
+            [schema, table] => (Some(schema), table),
+            _ => return ControlFlow::Break(irreplaceable_error(&format!("the name {name}"), "Write SCHEMA.TABLE.")),
+        };
+        let has_more = *with_ordinality || version.is_some() || json_path.is_some() || sample.is_some();
+        if has_more || !with_hints.is_empty() || !partitions.is_empty() {
+            let part = format!("a partition, a version or a sample of {name}");
+            return ControlFlow::Break(irreplaceable_error(&part, "Write a condition instead."));
+        }
+        match self.replace(schema, table) {
+            Ok(replaced) => *name = replaced,
+            Err(error) => return ControlFlow::Break(error),
+        }
+        // They are advice for the optimizer, and a query has no index.
+        index_hints.clear();
+        if alias.is_none() {
+            *alias = Some(TableAlias { explicit: true, name: table.clone(), columns: Vec::new(), at: None });
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        match expr {
+            Expr::Function(function) if function.name.0.len() > 1 => {
+                let part = format!("the function {}", function.name);
+                ControlFlow::Break(irreplaceable_error(
+                    &part,
+                    "Functions of a database may read hidden rows; leave it out.",
+                ))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Removes the schema before the replaced tables of columns: an alias has none.
+struct SchemaRemover<'a>(&'a HashSet<String>);
+
+impl SchemaRemover<'_> {
+    /// Whether `parts` are a schema, a replaced table and `further` parts.
+    fn has_schema(&self, parts: &[Ident], further: usize) -> bool {
+        parts.len() == 2 + further && self.0.contains(&parts[1].value.to_lowercase())
+    }
+}
+
+impl VisitorMut for SchemaRemover<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && self.has_schema(parts, 1)
+        {
+            parts.remove(0);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let Some(parts) = identifiers(name).filter(|parts| self.has_schema(parts, 0))
+            {
+                *name = ObjectName::from(parts[1..].to_vec());
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl Statement {
     /// Passes the arguments of the table function `name` through the function `wrapper`, which is called once for each
     /// of `count` new arguments: `name(a, b)` becomes `name(wrapper(0, a, b), wrapper(1, a, b), …)`. `None` when nothing
@@ -348,6 +569,63 @@ mod tests {
         }
         for expression in ["(array_agg(total ORDER BY total USING >))[1]", "(c).*"] {
             assert!(parse::parse_expression(expression, SqlDialect::Postgres).is_err(), "{expression}");
+        }
+    }
+
+    /// The statement with a query in place of each table.
+    fn replaced(sql: &str) -> Result<String, Error> {
+        let mut replacement = |schema: Option<&str>, table: &str| {
+            let schema = schema.unwrap_or("main");
+            if table == "hidden" {
+                return Err(Error::new(ErrorKind::Forbidden, "hidden"));
+            }
+            Ok(format!("(SELECT * FROM `{schema}`.`{table}` LIMIT 9)"))
+        };
+        let statement = Statement::parse(sql, SqlDialect::MySql)?;
+        Ok(statement.text_with_tables_replaced(&mut replacement)?.0)
+    }
+
+    #[test]
+    fn tables_are_replaced_by_queries() {
+        for (sql, expected) in [
+            (
+                "SELECT shop.a.id, shop.a.*, b.x FROM shop.a JOIN c AS b USING (id) WHERE shop.a.id > ?",
+                "SELECT a.id, a.*, b.x FROM (SELECT * FROM `shop`.`a` LIMIT 9) AS a JOIN \
+                 (SELECT * FROM `main`.`c` LIMIT 9) AS b USING(id) WHERE a.id > ?",
+            ),
+            (
+                "WITH a AS (SELECT * FROM a) SELECT * FROM a WHERE x IN (SELECT y FROM b USE INDEX (i))",
+                "WITH a AS (SELECT * FROM (SELECT * FROM `main`.`a` LIMIT 9) AS a) SELECT * FROM a WHERE x IN \
+                 (SELECT y FROM (SELECT * FROM `main`.`b` LIMIT 9) AS b)",
+            ),
+            (
+                "SELECT * FROM (WITH a AS (SELECT 1) SELECT 2) AS x, a",
+                "SELECT * FROM (WITH a AS (SELECT 1) SELECT 2) AS x, (SELECT * FROM `main`.`a` LIMIT 9) AS a",
+            ),
+            (
+                "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, N",
+                "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, \
+                 (SELECT * FROM `main`.`N` LIMIT 9) AS N",
+            ),
+        ] {
+            let normalize = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace(" (", "(");
+            assert_eq!(normalize(&replaced(sql).unwrap()), normalize(expected), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_refused() {
+        for sql in [
+            "SELECT * FROM a UNION SELECT 1 FROM (SELECT 1 FROM hidden) x",
+            "SELECT shop.secret_of(1)",
+            "SELECT * FROM a PARTITION (p0)",
+            "SELECT tidegate_table_0 FROM a",
+            "SELECT '`tide\\gate_table_0`' FROM a",
+            "SELECT 1 UNION TABLE a",
+            "TABLE a",
+        ] {
+            let outcome = replaced(sql);
+            assert!(outcome.is_err(), "{sql}: {outcome:?}");
         }
     }
 }

@@ -106,6 +106,11 @@ impl RowPolicies {
         self.policies.iter().filter(move |policy| policy.covers(names) && policy.applies_to(principal))
     }
 
+    /// Whether a policy is for the table called `names`, whoever reads it.
+    pub fn covers(&self, names: &[&str]) -> bool {
+        self.policies.iter().any(|policy| policy.covers(names))
+    }
+
     /// Whether a policy restricts the table called `names` for `principal`.
     pub fn applies(&self, names: &[&str], principal: &Principal) -> bool {
         self.applicable(names, principal).next().is_some()

@@ -11,7 +11,7 @@ use super::{ConfiguredDatabase, KindParts, OpenedDatabase, Opening, OpeningResul
 use crate::config::problems::Problems;
 
 const POLICIES_MESSAGE: &str =
-    "is for files and SQLite; put them on the databases that are joined here, where they hold as well";
+    "is for files, SQLite and MySQL; put them on the databases that are joined here, where they hold as well";
 
 /// Other databases, whose tables can be joined.
 #[derive(Deserialize, JsonSchema)]

@@ -12,11 +12,12 @@ use super::{
 };
 use crate::config::problems::Problems;
 use crate::config::quantities::{SecretText, Size, Time};
+use crate::config::types::{MaskConfig, NamedMask, PolicyConfig};
 
 /// Name of a database whose address names none.
 const DEFAULT_NAME: &str = "mysql";
-const POLICIES_MESSAGE: &str =
-    "is for files and SQLite; in MySQL, views for single accounts hide rows, and GRANT hides columns";
+const HASH_MESSAGE: &str =
+    "the mask hash is not for MySQL, because the server would need its key; use deny, null, keep_first or keep_last";
 const INGEST_MESSAGE: &str = "is not for MySQL yet; it names tables of postgres, sqlite or network";
 
 static SERVER: ServerKind = ServerKind {
@@ -68,15 +69,14 @@ pub(super) struct MySqlConfig {
     timeout: Option<Time>,
     /// How long an answer is reused for the same caller. Default: never.
     cache: Option<Time>,
+    /// Row and column policies. Default: none.
+    #[serde(default)]
+    policies: Vec<PolicyConfig>,
 }
 
 impl ConfiguredDatabase for MySqlConfig {
     fn advice(key: &str) -> Option<&'static str> {
-        match key {
-            "policies" => Some(POLICIES_MESSAGE),
-            "ingest" => Some(INGEST_MESSAGE),
-            _ => None,
-        }
+        (key == "ingest").then_some(INGEST_MESSAGE)
     }
 
     fn server() -> Option<&'static ServerKind> {
@@ -84,11 +84,17 @@ impl ConfiguredDatabase for MySqlConfig {
     }
 
     fn used_keys(&self) -> UsedKeys<'_> {
-        UsedKeys { required: self.required, strict: self.strict, ..UsedKeys::default() }
+        UsedKeys { policies: &self.policies, required: self.required, strict: self.strict, ..UsedKeys::default() }
     }
 
-    fn open(&self, name: &str, path: &str, _: &mut Opening<'_>) -> OpeningResult {
+    fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
         let problems = Problems::at_path(path);
+        for (index, policy) in self.policies.iter().enumerate() {
+            let hashed = policy.columns.iter().filter(|(_, mask)| **mask == MaskConfig::Named(NamedMask::Hash));
+            for (column, _) in hashed {
+                problems.add(format_args!("policies[{index}].columns.{column}"), HASH_MESSAGE);
+            }
+        }
         let target = parse_target(self.mysql.0.expose()).map_err(|message| problems.add("mysql", message)).ok();
         if self.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
             problems.add("connections", format!("must be 1 to {CONNECTIONS_MAX}"));
@@ -97,7 +103,8 @@ impl ConfiguredDatabase for MySqlConfig {
             problems.add("max_message_bytes", "must be at least 64KiB");
         }
         let (Some(target), true) = (target, problems.is_empty()) else { return Err(problems.into_vec()) };
-        let opened = MySqlDatabase::open(name, &target, self.to_options());
+        let options = MySqlOptions { row_policies: opening.row_policies(&self.policies, path)?, ..self.to_options() };
+        let opened = MySqlDatabase::open(name, &target, options);
         let database = opened.map_err(|error| key_problem(path, "mysql", error))?;
         Ok((Arc::new(database), KindParts::default()))
     }
@@ -115,6 +122,7 @@ impl MySqlConfig {
             lock_timeout: self.lock_timeout.map_or(default.lock_timeout, |time| time.0),
             statement_timeout: self.timeout.map(|time| time.0),
             cached_answer_max_age: self.cache.map(|time| time.0),
+            row_policies: default.row_policies,
         }
     }
 }

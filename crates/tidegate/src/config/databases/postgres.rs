@@ -26,7 +26,7 @@ use crate::config::types::{
     CompatibilityConfig, Config, HandlerSchemaConfig, HandlersConfig, RoleChoice, StampsConfig, TenancyConfig,
 };
 
-const POLICIES_MESSAGE: &str = "is for files and SQLite; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
+const POLICIES_MESSAGE: &str = "is for files, SQLite and MySQL; PostgreSQL has row-level security of its own: CREATE POLICY for rows, GRANT for \
                                 columns, and role, claims or settings here say who calls";
 
 static SERVER: ServerKind = ServerKind {

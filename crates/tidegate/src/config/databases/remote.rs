@@ -12,7 +12,7 @@ use crate::config::problems::Problems;
 use crate::config::types::ClientTlsConfig;
 
 pub(super) const POLICIES_MESSAGE: &str =
-    "is for files and SQLite; put policies into the configuration of the server that has the tables";
+    "is for files, SQLite and MySQL; put policies into the configuration of the server that has the tables";
 
 #[cfg(not(feature = "network"))]
 pub(super) fn not_built(path: &str, key: &str) -> Vec<ConfigProblem> {

@@ -122,3 +122,73 @@ fn files_are_joined() {
     Zoe,,3.75
     ");
 }
+
+/// The database of the account of `target`, whose name both have.
+fn database_name(target: &str) -> &str {
+    target.rsplit_once('/').unwrap().1
+}
+
+#[test]
+fn texts_that_a_collation_takes_for_equal_differ_in_joined_databases() {
+    let target = shop("collated");
+    run_as_root(&format!(
+        "USE {}; CREATE TABLE labels (id INT, label VARCHAR(9)); SET NAMES utf8mb4;
+         INSERT INTO labels VALUES (1, 'x'), (2, 'X'), (3, 'x '), (4, 'é'), (5, 'e')",
+        database_name(&target)
+    ));
+    let databases = format!(
+        "  - {{name: all, federated: [shop, sales]}}\n  - {{name: sales, files: shop}}\n  - {{name: shop, mysql: '{target}'}}"
+    );
+    let configured = configured(&databases);
+    let answer = |database: &str, condition: &str| {
+        let sql = format!("sql=SELECT count(*) AS n, count(DISTINCT label) AS d FROM shop.labels WHERE {condition}");
+        call(&configured, &["sql", &format!("database={database}"), &sql, "format=csv"])
+    };
+    for (condition, expected) in [
+        ("label = 'x'", "n,d\n1,1\n"),
+        ("label <> 'x'", "n,d\n4,4\n"),
+        ("label IN ('X', 'E')", "n,d\n1,1\n"),
+        ("label IN (SELECT b.label FROM shop.labels b WHERE b.id = 2)", "n,d\n1,1\n"),
+    ] {
+        assert_eq!(answer("all", condition), expected, "{condition}");
+    }
+    // By itself, the database compares as it does for others.
+    assert_eq!(answer("shop", "label = 'x'"), "n,d\n3,1\n");
+}
+
+#[test]
+fn policies_hold_for_tools_and_joined_databases() {
+    let target = shop("limited");
+    let shop = format!(
+        "  - name: shop\n    mysql: '{target}'\n    policies:\n      - {{table: stock, rows: \"name <> 'ann' AND price > 2\", \
+         columns: {{name: {{keep_first: 1}}}}}}"
+    );
+    let configured =
+        configured(&format!("  - {{name: all, federated: [shop, sales]}}\n  - {{name: sales, files: shop}}\n{shop}"));
+    let checked = configured.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert_snapshot!(call(&configured, &["sql", "database=shop", "sql=SELECT * FROM stock ORDER BY id", "format=csv"]), @r"
+    id,name,price
+    2,B**,2.50
+    3,Z**,3.75
+    ");
+    assert_snapshot!(call(&configured, &["stock_of", "name=Ben"]), @"[]");
+    assert_snapshot!(call(&configured, &["stock_of", "name=Z**"]), @r#"[{"id":3,"price":3.75}]"#);
+    let join = "sql=SELECT o.id, s.name FROM sales.orders o JOIN shop.stock s ON s.id = o.id ORDER BY o.id";
+    assert_snapshot!(call(&configured, &["sql", "database=all", join, "format=csv"]), @r"
+    id,name
+    2,B**
+    3,Z**
+    ");
+}
+
+#[test]
+fn a_mask_that_needs_a_key_is_a_problem() {
+    let databases = "  - {name: shop, mysql: 'mysql://a@127.0.0.1/b', policies: [{table: t, columns: {a: hash}}]}";
+    let checked = configured(databases).run(&["config", "check"]);
+    assert!(checked.code != Some(0), "{checked:?}");
+    assert!(
+        checked.stderr.contains("databases[0].policies[0].columns.a: the mask hash is not for MySQL"),
+        "{checked:?}"
+    );
+}
