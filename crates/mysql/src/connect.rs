@@ -107,6 +107,18 @@ impl MySqlConnector {
         Err(error)
     }
 
+    pub(crate) fn options(&self) -> &Arc<MySqlOptions> {
+        &self.options
+    }
+
+    /// The error of a session that cannot be one of a caller.
+    pub(crate) fn identity_error(&self, error: &MySqlError, role: Option<&str>) -> Error {
+        match role {
+            Some(role) => error::role_error(error, &self.database, role),
+            None => error::internal_statement_error(error, &self.database),
+        }
+    }
+
     /// Checks that the server answers, with a connection of its own.
     pub(crate) async fn check_reachable(&self) -> Result<(), Error> {
         let answered = async { self.connect_to_server().await?.ping().await };

@@ -7,7 +7,8 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{
-    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, PolicyProblem, TableStorage,
+    Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, PolicyProblem, StableHasher,
+    TableStorage, identity_fingerprint,
 };
 use tidegate_sql::{Author, Isolation, SqlDialect, Statement};
 use tokio::sync::Mutex;
@@ -44,6 +45,11 @@ impl MySqlDatabase {
         Ok(Self { server: Arc::new(MySqlServer::new(name, pool, options, default_schema)) })
     }
 
+    /// The tables that the role of `principal` may read.
+    async fn catalog_of(&self, principal: &Principal) -> Result<Arc<ServerCatalog>, Error> {
+        self.server.catalog(&self.server.identity_of(principal)?.role).await
+    }
+
     /// The restrictions of `principal` by row policies, if any.
     fn restricted_caller(&self, principal: &Principal) -> Option<RestrictedCaller> {
         RestrictedCaller::new(&self.server.options.row_policies, principal)
@@ -76,15 +82,20 @@ impl Database for MySqlDatabase {
     }
 
     fn row_policy_fingerprint(&self, principal: &Principal) -> u64 {
-        self.server.options.row_policies.fingerprint(principal)
+        let MySqlOptions { row_policies, run_as, claims, .. } = &*self.server.options;
+        StableHasher::combine_named([
+            ("policies", row_policies.fingerprint(principal)),
+            ("identity", identity_fingerprint(run_as, claims, principal)),
+        ])
     }
 
     async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
-        Ok(row_policies::find_problems(&self.server.options.row_policies, &self.server.catalog().await?))
+        let role = self.server.owner_identity().role;
+        Ok(row_policies::find_problems(&self.server.options.row_policies, &self.server.catalog(&role).await?))
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let catalog = self.server.catalog().await?;
+        let catalog = self.catalog_of(principal).await?;
         Ok(match self.restricted_caller(principal) {
             Some(caller) => Arc::new(caller.visible_tables(&catalog)),
             None => catalog.catalog.clone(),
@@ -92,7 +103,7 @@ impl Database for MySqlDatabase {
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
-        let catalog = self.server.catalog().await?;
+        let catalog = self.catalog_of(principal).await?;
         let table = find_table(&catalog, table)?;
         match self.restricted_caller(principal) {
             Some(caller) => caller.visible_columns(table),
@@ -107,7 +118,7 @@ impl Database for MySqlDatabase {
     }
 
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
-        let catalog = self.server.catalog().await?;
+        let catalog = self.catalog_of(principal).await?;
         let table = find_table(&catalog, table)?;
         match self.restricted_caller(principal) {
             Some(caller) => caller.visible_storage(table),
@@ -116,12 +127,13 @@ impl Database for MySqlDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let text = self.server.statement_text(statement, principal).await?;
+        let identity = self.server.identity_of(principal)?;
+        let text = self.server.statement_text(statement, principal, &identity).await?;
         let parameters = bind_parameters(statement.parameters(), &text.numbers)?;
-        let mut lease = self.server.acquire().await?;
+        let mut lease = self.server.acquire(identity).await?;
         let prepared = self.server.prepare(&mut lease, &text, statement).await?;
         check_parameter_count(usize::from(prepared.num_params()), parameters.len())?;
-        let schema = arrow_schema(&self.server.decoders(&prepared.columns()));
+        let schema = arrow_schema(&self.server.decoders(&prepared.columns(), lease.role()));
         let transaction = statement.transaction().clone();
         // Sessions only read. A caller's statement may leave locks behind, by way of a view.
         let needs_transaction =
@@ -133,10 +145,14 @@ impl Database for MySqlDatabase {
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
-        let text = self.server.statement_text(statement, principal).await?;
-        let mut lease = self.server.acquire().await?;
+        let identity = match statement.author() {
+            Author::Caller => self.server.identity_of(principal)?,
+            Author::Owner | Author::Handler => self.server.owner_identity(),
+        };
+        let text = self.server.statement_text(statement, principal, &identity).await?;
+        let mut lease = self.server.acquire(identity).await?;
         let prepared = self.server.prepare(&mut lease, &text, statement).await?;
-        Ok(arrow_schema(&self.server.decoders(&prepared.columns())))
+        Ok(arrow_schema(&self.server.decoders(&prepared.columns(), lease.role())))
     }
 
     /// Uses a connection of its own: those of the pool may all be in use for long calls.

@@ -46,6 +46,20 @@ pub(crate) fn internal_statement_error(error: &MySqlError, database: &str) -> Er
     }
 }
 
+/// The error of setting `role`: it does not exist, or the account does not have it.
+pub(crate) fn role_error(error: &MySqlError, database: &str, role: &str) -> Error {
+    match error {
+        MySqlError::Server(server) if error_kind(server) != ErrorKind::Unavailable => {
+            let message =
+                format!("the database {database} refuses the role that the configuration has for your identity");
+            Error::new(ErrorKind::Internal, message)
+                .with_detail(format!("database {database}: cannot run as the role {role}: {}", server.message))
+                .with_hint("The owner of the node finds the reason in its log and with tidegate doctor.")
+        }
+        other => internal_statement_error(other, database),
+    }
+}
+
 fn connection_lost_error(error: &MySqlError, database: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the connection to the database {database} was lost; try again"))
         .with_detail(error.to_string())

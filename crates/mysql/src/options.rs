@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use tidegate_query::RowPolicies;
+use tidegate_query::{ClaimSettings, RowPolicies, RunAs};
 
 /// The options of a [`MySqlDatabase`](crate::MySqlDatabase).
 #[derive(Debug, Clone)]
 pub struct MySqlOptions {
+    /// The role that calls run as.
+    pub run_as: RunAs,
+    /// The variables with the identity of the caller.
+    pub claims: ClaimSettings,
     /// The databases of the server whose tables are listed. By default that of the connection string; without one, all that
     /// the account may use.
     pub schemas: Option<Vec<String>>,
@@ -32,6 +36,8 @@ pub struct MySqlOptions {
 impl Default for MySqlOptions {
     fn default() -> Self {
         Self {
+            run_as: RunAs::default(),
+            claims: ClaimSettings::default(),
             schemas: None,
             strict: false,
             message_bytes_max: 64 << 20,

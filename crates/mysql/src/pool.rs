@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::connect::{KillTarget, MySqlConnector};
 use crate::connection_string::MySqlTarget;
 use crate::options::MySqlOptions;
-use crate::session::MySqlSession;
+use crate::session::{MySqlSession, SessionIdentity};
 
 /// The time limit for the end of what a dropped call has left, after which its connection is discarded.
 pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,14 +35,17 @@ impl Pool {
         Ok(Self { connections: ConnectionPool::new(database, connector, connections_max, acquire_timeout)? })
     }
 
-    /// A connection for one call; `Unavailable` if none is free in time or the server cannot be reached.
-    pub(crate) async fn acquire(&self) -> Result<Lease, Error> {
-        Ok(Lease {
+    /// A connection for one call of `identity`; `Unavailable` if none is free in time or the server cannot be reached.
+    pub(crate) async fn acquire(&self, identity: SessionIdentity) -> Result<Lease, Error> {
+        let mut lease = Lease {
             session: Some(self.connections.acquire().await?),
             state: LeaseState::Idle,
+            identity,
             background_tasks: self.connections.background_tasks().clone(),
             connector: self.connections.connector().clone(),
-        })
+        };
+        lease.set_identity().await?;
+        Ok(lease)
     }
 
     pub(crate) fn connector(&self) -> &Arc<MySqlConnector> {
@@ -80,6 +83,7 @@ pub(crate) struct Lease {
     /// `None` only while it is dropped.
     session: Option<PooledConnection<MySqlConnector>>,
     state: LeaseState,
+    identity: SessionIdentity,
     background_tasks: Arc<BackgroundTasks>,
     connector: Arc<MySqlConnector>,
 }
@@ -92,6 +96,30 @@ impl Lease {
 
     pub(crate) fn connector(&self) -> &Arc<MySqlConnector> {
         &self.connector
+    }
+
+    /// The role that the call runs as; `None` is the account's own.
+    pub(crate) fn role(&self) -> Option<&str> {
+        self.identity.role.as_deref()
+    }
+
+    /// Makes the session one of the call's identity. A connection that was lost while it was idle is replaced, once.
+    async fn set_identity(&mut self) -> Result<(), Error> {
+        self.mark_busy();
+        match self.send_identity().await? {
+            Ok(()) => self.mark_idle(),
+            Err(error) if error.is_fatal() => self.replace().await?,
+            Err(error) => {
+                self.mark_idle();
+                return Err(self.connector.identity_error(&error, self.role()));
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_identity(&mut self) -> Result<Result<(), MySqlError>, Error> {
+        let (identity, options) = (self.identity.clone(), self.connector.options().clone());
+        Ok(self.session()?.set_identity(&identity, &options.claims).await)
     }
 
     /// The id of the connection on the server.
@@ -139,6 +167,9 @@ impl Lease {
         if let Some(session) = &mut self.session {
             **session = replacement;
         }
+        self.mark_busy();
+        let sent = self.send_identity().await?;
+        sent.map_err(|error| self.connector.identity_error(&error, self.role()))?;
         self.mark_idle();
         Ok(())
     }

@@ -2,56 +2,78 @@
 //!
 //! The account is the first defence layer. A suitable one has SELECT on the databases that callers may read, and nothing else.
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Row};
-use tidegate_query::RoleFinding;
+use std::collections::BTreeSet;
 
-use crate::session::value_text;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Error, Row};
+use tidegate_query::RoleFinding;
+use tidegate_sql::SqlDialect;
+
+use crate::session::{MySqlSession, role_sql, value_text};
 
 /// Privileges that change nothing and show no more than what the account may read.
 const READING_PRIVILEGES: &[&str] = &["SELECT", "SHOW VIEW", "USAGE"];
 
-/// Inspects the account of `connection`.
-pub(crate) async fn inspect(connection: &mut Conn) -> Result<Vec<RoleFinding>, Error> {
-    let account: Option<Row> = connection.query_first("SELECT CURRENT_USER()").await?;
-    let account = account.and_then(|row| value_text(&row, 0)).unwrap_or_default();
-    let grants: Vec<Row> = connection.query("SHOW GRANTS").await?;
-    let grants = grants.iter().filter_map(|row| value_text(row, 0));
-    Ok(grants.flat_map(|grant| check_grant(&account, &grant)).collect())
+/// Inspects the account of `session`, and the roles `roles`, which callers have.
+pub(crate) async fn inspect(session: &mut MySqlSession, roles: &[&str]) -> Result<Vec<RoleFinding>, Error> {
+    let mut grants = BTreeSet::new();
+    // The account may have a role from its login on.
+    for role in [None].into_iter().chain(roles.iter().copied().map(Some)) {
+        let mut sql = "SHOW GRANTS".to_owned();
+        if let Some(role) = role {
+            session.forget_identity();
+            session.connection.query_drop(role_sql(role)).await?;
+            // MariaDB shows the grants of the role that is active.
+            if !session.is_mariadb {
+                sql = format!("SHOW GRANTS FOR CURRENT_USER() USING {}", SqlDialect::MySql.quote_identifier(role));
+            }
+        }
+        let rows: Vec<Row> = session.connection.query(sql).await?;
+        grants.extend(rows.iter().filter_map(|row| value_text(row, 0)));
+    }
+    Ok(grants.iter().flat_map(|grant| check_grant(grant, roles)).collect())
 }
 
-/// What the statement `grant` gives to `account` beyond reading.
-fn check_grant(account: &str, grant: &str) -> Vec<RoleFinding> {
-    let Some(rest) = grant.strip_prefix("GRANT ") else { return Vec::new() };
+/// What the statement `grant` gives beyond reading. `roles` are expected.
+fn check_grant(grant: &str, roles: &[&str]) -> Vec<RoleFinding> {
+    let Some((rest, grantee)) = grant.strip_prefix("GRANT ").and_then(|rest| rest.rsplit_once(" TO ")) else {
+        return Vec::new();
+    };
+    let grantee = [" IDENTIFIED ", " REQUIRE ", " WITH "]
+        .iter()
+        .fold(grantee, |grantee, clause| grantee.split_once(clause).map_or(grantee, |(grantee, _)| grantee));
+    let kind = if grantee.contains('@') { "account" } else { "role" };
     let finding = |problem: String, remedy: String| RoleFinding {
-        problem: format!("the account {account} {problem}"),
-        remedy: format!("{remedy}, or use another account"),
+        problem: format!("the {kind} {grantee} {problem}"),
+        remedy: format!("{remedy}, or use another {kind}"),
     };
-    let Some((privileges, target)) = rest.split_once(" ON ") else {
+    let Some((privileges, object)) = rest.split_once(" ON ") else {
         // A role, whose own grants SHOW GRANTS has only if it is active.
-        let role = rest.split_once(" TO ").map_or(rest, |(role, _)| role);
-        let problem = format!("has the role {role}, whose privileges count while it is active");
-        return vec![finding(problem, format!("REVOKE {role} FROM {account}"))];
+        let name = rest.trim_end_matches("@`%`").trim_matches('`');
+        if roles.contains(&name) {
+            return Vec::new();
+        }
+        let problem = format!("has the role {rest}, whose privileges count while it is active");
+        return vec![finding(problem, format!("REVOKE {rest} FROM {grantee}"))];
     };
-    let object = target.split_once(" TO ").map_or(target, |(object, _)| object);
     let mut findings = Vec::new();
     let privileges = split_privileges(privileges);
     let further: Vec<&str> =
         privileges.iter().map(String::as_str).filter(|name| !READING_PRIVILEGES.contains(name)).collect();
     if !further.is_empty() {
         let further = further.join(", ");
-        let remedy = format!("REVOKE {further} ON {object} FROM {account}");
+        let remedy = format!("REVOKE {further} ON {object} FROM {grantee}");
         findings.push(finding(format!("may do more than read on {object}: {further}"), remedy));
     }
     if object == "*.*" && privileges.iter().any(|name| name == "SELECT") {
         let problem = "may read all databases of the server, also the hashes of passwords".to_owned();
         findings.push(finding(
             problem,
-            format!("grant SELECT on single databases, and REVOKE SELECT ON *.* FROM {account}"),
+            format!("grant SELECT on single databases, and REVOKE SELECT ON *.* FROM {grantee}"),
         ));
     }
-    if target.ends_with(" WITH GRANT OPTION") {
-        let remedy = format!("REVOKE GRANT OPTION ON {object} FROM {account}");
+    if grant.ends_with(" WITH GRANT OPTION") {
+        let remedy = format!("REVOKE GRANT OPTION ON {object} FROM {grantee}");
         findings.push(finding(format!("may give its privileges on {object} to others"), remedy));
     }
     findings
@@ -78,7 +100,7 @@ mod tests {
     use super::*;
 
     fn findings(grant: &str) -> String {
-        let findings = check_grant("reader@%", grant);
+        let findings = check_grant(grant, &["analyst"]);
         findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
@@ -88,6 +110,8 @@ mod tests {
             "GRANT USAGE ON *.* TO `reader`@`%` IDENTIFIED BY PASSWORD '*D8'",
             "GRANT SELECT ON `shop`.* TO `reader`@`%`",
             "GRANT SELECT (`a`, `b`), SHOW VIEW ON `shop`.`t` TO `reader`@`%`",
+            "GRANT `analyst` TO `reader`@`%`",
+            "GRANT `analyst`@`%` TO `reader`@`%`",
         ] {
             assert_eq!(findings(grant), "", "{grant}");
         }
@@ -103,5 +127,7 @@ mod tests {
         }
         assert!(findings("GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`").contains("ALL PRIVILEGES"));
         assert!(findings("GRANT `writer` TO `reader`@`%`").contains("has the role `writer`"));
+        let role = findings("GRANT SELECT, INSERT ON `shop`.`t` TO `analyst`");
+        assert!(role.contains("the role `analyst` may do more") && role.contains("FROM `analyst`, or"), "{role}");
     }
 }

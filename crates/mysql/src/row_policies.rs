@@ -18,6 +18,7 @@ use tidegate_query::{
 use tidegate_sql::{Comparator, SqlDialect, Statement};
 
 use crate::catalog::{ServerCatalog, TableDetails};
+use crate::session::byte_literal;
 
 const DIALECT: SqlDialect = SqlDialect::MySql;
 /// The maximum number of rows, which is no limit.
@@ -383,18 +384,6 @@ fn checked_time(text: String, characters_max: usize) -> Result<String, String> {
 
 fn text_literal(text: &str) -> String {
     format!("_utf8mb4 {}", byte_literal(text))
-}
-
-fn byte_literal(text: &str) -> String {
-    let mut literal = String::with_capacity(3 + 2 * text.len());
-    literal.push_str("x'");
-    for byte in text.bytes() {
-        for digit in [byte >> 4, byte & 15] {
-            literal.extend(char::from_digit(digit.into(), 16));
-        }
-    }
-    literal.push('\'');
-    literal
 }
 
 #[cfg(test)]

@@ -242,6 +242,7 @@ async fn stream_once(
     output: &mut Output,
 ) -> Result<StreamEnd, StreamError> {
     lease.mark_busy();
+    let role = lease.role().map(str::to_owned);
     let session = lease.session()?;
     if request.needs_transaction {
         session.begin(&request.transaction).await?;
@@ -253,7 +254,7 @@ async fn stream_once(
     let parameters = Params::Positional(request.parameters.clone());
     let mut rows = connection.exec_iter(&statement, parameters).await?;
     let columns: Vec<Column> = rows.columns_ref().to_vec();
-    let mut builder = BatchBuilder::new(&server.decoders(&columns));
+    let mut builder = BatchBuilder::new(&server.decoders(&columns, role.as_deref()));
     let mut rows_max = FIRST_BATCH_ROWS_MAX;
     while let Some(row) = next_row(&mut rows, &mut builder, output, &mut rows_max).await? {
         let Some(row) = row else { return Ok(StreamEnd::ReaderLeft) };

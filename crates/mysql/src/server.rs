@@ -17,6 +17,7 @@ use crate::options::MySqlOptions;
 use crate::pool::{Lease, Pool};
 use crate::role;
 use crate::row_policies::{RestrictedCaller, RestrictedStatement};
+use crate::session::SessionIdentity;
 use crate::values::ColumnDecoder;
 
 pub(crate) struct MySqlServer {
@@ -25,7 +26,8 @@ pub(crate) struct MySqlServer {
     pub(crate) options: Arc<MySqlOptions>,
     /// The database of the connection string.
     default_schema: Option<String>,
-    catalog: LoadingCache<(), ServerCatalog>,
+    /// By role.
+    catalog: LoadingCache<Option<String>, ServerCatalog>,
     login: LoginCheck,
 }
 
@@ -43,7 +45,7 @@ const CATALOG_AGES: CacheAges = CacheAges {
     refresh_after: Duration::from_secs(10),
     expire_after: Duration::from_secs(60),
     load_timeout: Duration::from_secs(60),
-    keys_max: NonZeroUsize::MIN,
+    keys_max: NonZeroUsize::new(64).unwrap(),
 };
 
 /// The maximum number of columns that an error names.
@@ -60,15 +62,30 @@ impl MySqlServer {
         Self { database, pool, options, default_schema, catalog: LoadingCache::new(CATALOG_AGES), login }
     }
 
-    /// The tables and their columns.
-    pub(crate) async fn catalog(self: &Arc<Self>) -> Result<Arc<ServerCatalog>, Error> {
-        self.check_account().await?;
-        self.catalog.get(&(), || self.clone().load_catalog()).await
+    /// The identity of `principal` on the server; `Forbidden` if it has no role there.
+    pub(crate) fn identity_of(&self, principal: &Principal) -> Result<SessionIdentity, Error> {
+        let role = self.options.run_as.role_of(principal)?.map(str::to_owned);
+        Ok(SessionIdentity { role, claims: self.options.claims.values(principal) })
     }
 
-    async fn load_catalog(self: Arc<Self>) -> Result<ServerCatalog, Error> {
+    /// An identity with any suitable role and without claims, for statements of the owner.
+    pub(crate) fn owner_identity(&self) -> SessionIdentity {
+        self.identity_without_claims(self.options.run_as.any_role().map(str::to_owned))
+    }
+
+    fn identity_without_claims(&self, role: Option<String>) -> SessionIdentity {
+        SessionIdentity { role, claims: vec![String::new(); self.options.claims.names().count()] }
+    }
+
+    /// The tables and their columns, as far as `role` may read them.
+    pub(crate) async fn catalog(self: &Arc<Self>, role: &Option<String>) -> Result<Arc<ServerCatalog>, Error> {
+        self.check_account().await?;
+        self.catalog.get(role, || self.clone().load_catalog(role.clone())).await
+    }
+
+    async fn load_catalog(self: Arc<Self>, role: Option<String>) -> Result<ServerCatalog, Error> {
         let schemas = self.options.schemas.clone().or_else(|| Some(vec![self.default_schema.clone()?]));
-        let mut lease = self.pool.acquire().await?;
+        let mut lease = self.pool.acquire(self.identity_without_claims(role)).await?;
         lease.check().await?;
         lease.mark_busy();
         let has_policies = !self.options.row_policies.is_empty();
@@ -81,21 +98,22 @@ impl MySqlServer {
     }
 
     /// The catalog, if it is known; otherwise it is loaded in the background.
-    fn known_catalog(self: &Arc<Self>) -> Option<Arc<ServerCatalog>> {
-        self.catalog.peek(&(), || self.clone().load_catalog())
+    fn known_catalog(self: &Arc<Self>, role: Option<&str>) -> Option<Arc<ServerCatalog>> {
+        let role = role.map(str::to_owned);
+        self.catalog.peek(&role, || self.clone().load_catalog(role.clone()))
     }
 
-    /// How the values of `columns` are decoded.
-    pub(crate) fn decoders(self: &Arc<Self>, columns: &[Column]) -> Vec<ColumnDecoder> {
-        let catalog = self.known_catalog();
+    /// How the values of `columns` are decoded, of a statement that runs as `role`.
+    pub(crate) fn decoders(self: &Arc<Self>, columns: &[Column], role: Option<&str>) -> Vec<ColumnDecoder> {
+        let catalog = self.known_catalog(role);
         let is_json = |column: &Column| catalog.as_ref().is_some_and(|catalog| catalog.is_json(column));
         columns.iter().map(|column| ColumnDecoder::new(column, is_json(column))).collect()
     }
 
-    /// A connection, if the account is suitable.
-    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Lease, Error> {
+    /// A connection for a call of `identity`, if the account is suitable.
+    pub(crate) async fn acquire(self: &Arc<Self>, identity: SessionIdentity) -> Result<Lease, Error> {
         self.check_account().await?;
-        self.pool.acquire().await
+        self.pool.acquire(identity).await
     }
 
     /// With `strict`, an account with further privileges is an error. Otherwise the log has them, and no call waits for
@@ -113,10 +131,11 @@ impl MySqlServer {
     }
 
     async fn load_findings(self: Arc<Self>) -> Result<Vec<RoleFinding>, Error> {
-        let mut lease = self.pool.acquire().await?;
+        let mut lease = self.pool.acquire(self.owner_identity()).await?;
         lease.check().await?;
         lease.mark_busy();
-        let found = role::inspect(&mut lease.session()?.connection).await.map_err(|error| self.error(&error))?;
+        let roles = self.options.run_as.roles();
+        let found = role::inspect(lease.session()?, &roles).await.map_err(|error| self.error(&error))?;
         lease.mark_idle();
         Ok(found)
     }
@@ -126,12 +145,13 @@ impl MySqlServer {
         self: &Arc<Self>,
         statement: &Statement,
         principal: &Principal,
+        identity: &SessionIdentity,
     ) -> Result<StatementText, Error> {
         let Some(caller) = RestrictedCaller::new(&self.options.row_policies, principal) else {
             let (text, numbers) = statement.text_with_plain_placeholders()?;
             return Ok(StatementText { text, numbers, restricted: None });
         };
-        let restricted = RestrictedStatement::new(statement, caller, self.catalog().await?)?;
+        let restricted = RestrictedStatement::new(statement, caller, self.catalog(&identity.role).await?)?;
         let (text, numbers) = restricted.text()?;
         Ok(StatementText { text, numbers, restricted: Some(restricted) })
     }
@@ -145,7 +165,9 @@ impl MySqlServer {
     ) -> Result<PreparedStatement, Error> {
         match lease.prepare(&text.text).await? {
             Ok(prepared) => Ok(prepared),
-            Err(refusal) => Err(self.error_with_suggestions(&refusal, statement, text.restricted.as_ref())),
+            Err(refusal) => {
+                Err(self.error_with_suggestions(&refusal, statement, lease.role(), text.restricted.as_ref()))
+            }
         }
     }
 
@@ -153,6 +175,7 @@ impl MySqlServer {
         self: &Arc<Self>,
         refusal: &MySqlError,
         statement: &Statement,
+        role: Option<&str>,
         restricted: Option<&RestrictedStatement>,
     ) -> Error {
         let error = error::statement_error(refusal, &self.database);
@@ -165,7 +188,7 @@ impl MySqlServer {
         if ![error::NO_SUCH_TABLE, error::NO_SUCH_COLUMN].contains(&server.code) {
             return error;
         }
-        let (Some(name), Some(catalog)) = (error::quoted_name(server), self.known_catalog()) else { return error };
+        let (Some(name), Some(catalog)) = (error::quoted_name(server), self.known_catalog(role)) else { return error };
         if server.code == error::NO_SUCH_TABLE {
             return error.with_choices(catalog.catalog.nearest_tables(name));
         }
@@ -221,7 +244,7 @@ fn explain_line(row: &Row, is_restricted: bool) -> Option<String> {
     if is_restricted && values.iter().any(|(name, value)| name == "select_type" && value == "DERIVED") {
         return None;
     }
-    let is_shown = |(name, _): &&(String, String)| !is_restricted || !ROW_COLUMNS.contains(&name.as_str());
-    let shown: Vec<String> = values.iter().filter(is_shown).map(|(name, value)| format!("{name}: {value}")).collect();
-    Some(format!("{}\n", shown.join(", ")))
+    let is_visible = |(name, _): &&(String, String)| !is_restricted || !ROW_COLUMNS.contains(&name.as_str());
+    let parts: Vec<String> = values.iter().filter(is_visible).map(|(name, value)| format!("{name}: {value}")).collect();
+    Some(format!("{}\n", parts.join(", ")))
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error as MySqlError, Row, Value};
-use tidegate_sql::{Isolation, Transaction};
+use tidegate_query::ClaimSettings;
+use tidegate_sql::{Isolation, SqlDialect, Transaction};
 
 use crate::options::MySqlOptions;
 
@@ -36,9 +37,20 @@ const BEGIN_REPEATABLE_READ: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE 
 const END: &str = "ROLLBACK";
 const END_AND_UNLOCK: &str = "ROLLBACK; DO RELEASE_ALL_LOCKS()";
 
+/// The identity of a caller on the server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SessionIdentity {
+    /// `None` leaves the account as it logs in.
+    pub(crate) role: Option<String>,
+    /// The values of the variables with the caller's claims, in the order of their names.
+    pub(crate) claims: Vec<String>,
+}
+
 pub(crate) struct MySqlSession {
     pub(crate) connection: Conn,
     pub(crate) is_mariadb: bool,
+    /// Whose session it is; `None` while that is not known. It stays until the next call, which sets all of it.
+    identity: Option<SessionIdentity>,
     /// Counts the sessions that are open.
     _sessions: Arc<()>,
 }
@@ -53,7 +65,27 @@ impl MySqlSession {
         let value = |index| row.as_ref().and_then(|row| value_text(row, index)).unwrap_or_default();
         let (is_mariadb, modes) = (value(0).contains("MariaDB"), kept_modes(&value(1)));
         connection.query_drop(settings_sql(&modes, is_mariadb, options)).await?;
-        Ok(Self { connection, is_mariadb, _sessions: sessions })
+        Ok(Self { connection, is_mariadb, identity: Some(SessionIdentity::default()), _sessions: sessions })
+    }
+
+    /// Makes the session one of `identity`. `settings` has the names of the variables.
+    pub(crate) async fn set_identity(
+        &mut self,
+        identity: &SessionIdentity,
+        settings: &ClaimSettings,
+    ) -> Result<(), MySqlError> {
+        if self.identity.as_ref() == Some(identity) {
+            return Ok(());
+        }
+        self.identity = None;
+        self.connection.query_drop(identity_sql(identity, settings)).await?;
+        self.identity = Some(identity.clone());
+        Ok(())
+    }
+
+    /// Records that the session has another role than that of its last call.
+    pub(crate) fn forget_identity(&mut self) {
+        self.identity = None;
     }
 
     /// Begins a transaction that only reads.
@@ -86,6 +118,38 @@ pub(crate) fn value_text(row: &Row, index: usize) -> Option<String> {
         Value::UInt(value) => Some(value.to_string()),
         _ => None,
     }
+}
+
+/// The statements that set the role and the variables. Their values are texts that are compared by their characters.
+fn identity_sql(identity: &SessionIdentity, settings: &ClaimSettings) -> String {
+    let mut sql = identity.role.as_deref().map(role_sql).unwrap_or_default();
+    let variables = settings.names().zip(&identity.claims).map(|(name, value)| {
+        let name = SqlDialect::MySql.quote_identifier(name);
+        format!("@{name} = CONVERT({} USING utf8mb4) COLLATE utf8mb4_bin", byte_literal(value))
+    });
+    let variables = variables.collect::<Vec<_>>().join(", ");
+    if !variables.is_empty() {
+        sql = format!("{sql}SET {variables};");
+    }
+    sql
+}
+
+/// The statement that sets the role.
+pub(crate) fn role_sql(role: &str) -> String {
+    format!("SET ROLE {};", SqlDialect::MySql.quote_identifier(role))
+}
+
+/// The bytes of `text` as a literal.
+pub(crate) fn byte_literal(text: &str) -> String {
+    let mut literal = String::with_capacity(3 + 2 * text.len());
+    literal.push_str("x'");
+    for byte in text.bytes() {
+        for digit in [byte >> 4, byte & 15] {
+            literal.extend(char::from_digit(digit.into(), 16));
+        }
+    }
+    literal.push('\'');
+    literal
 }
 
 /// Those of `modes`, separated by commas, that a session keeps.
@@ -122,6 +186,14 @@ mod tests {
         assert_eq!(kept_modes(modes), "STRICT_TRANS_TABLES");
         assert_eq!(kept_modes("ORACLE,ONLY_FULL_GROUP_BY,NO_ZERO_DATE"), "ONLY_FULL_GROUP_BY,NO_ZERO_DATE");
         assert_eq!(kept_modes(""), "");
+    }
+
+    #[test]
+    fn names_and_values_of_an_identity_are_only_data() {
+        let settings = ClaimSettings { combined: Some("claims".to_owned()), ..ClaimSettings::default() };
+        let identity = SessionIdentity { role: Some("a`; DROP".to_owned()), claims: vec!["'é".to_owned()] };
+        let expected = "SET ROLE `a``; DROP`;SET @`claims` = CONVERT(x'27c3a9' USING utf8mb4) COLLATE utf8mb4_bin;";
+        assert_eq!(identity_sql(&identity, &settings), expected);
     }
 
     #[test]

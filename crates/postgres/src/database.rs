@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
 use tidegate_query::{
     Catalog, ColumnEntry, Connections, Database, DatabaseKind, Freshness, Plan, RoleFinding, TableStorage,
-    compute_schema_version_tag,
+    compute_schema_version_tag, identity_fingerprint,
 };
 use tidegate_runtime::{CacheAges, LoadingCache};
 use tidegate_sql::{Author, SqlDialect, Statement, Transaction};
@@ -19,7 +19,6 @@ use tokio::sync::OnceCell;
 use crate::catalog;
 use crate::connect::{ConnectErrorKind, ConnectTarget};
 use crate::error::internal_statement_error;
-use crate::identity::identity_fingerprint;
 use crate::options::PostgresOptions;
 use crate::plan::{PostgresPlan, answer_schema};
 use crate::pool::{Lease, Pool};

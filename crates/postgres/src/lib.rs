@@ -12,7 +12,6 @@ mod database;
 pub mod error;
 mod explain;
 mod function_restrictions;
-mod identity;
 mod ingest;
 mod options;
 mod plan;
@@ -26,8 +25,8 @@ pub mod values;
 
 pub use call_transaction::{CallTransaction, PreparedCall};
 pub use database::PostgresDatabase;
-pub use identity::{ClaimSettings, RunAs, user_and_tenant};
 pub use ingest::{PostgresIngest, PostgresIngestOptions};
 pub use options::{PostgresOptions, TenantIsolation};
 pub use role::RoleRequest;
 pub use session::{TransactionIdentity, retry_backoff};
+pub use tidegate_query::{ClaimSettings, RunAs, user_and_tenant};

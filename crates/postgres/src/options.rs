@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use tidegate_query::{ClaimSettings, RunAs};
+
 use crate::connect::MESSAGE_BYTES_MAX;
-use crate::identity::{ClaimSettings, RunAs};
 
 /// The options of a [`PostgresDatabase`](crate::PostgresDatabase).
 #[derive(Debug, Clone, PartialEq)]

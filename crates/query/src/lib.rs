@@ -9,6 +9,7 @@ mod body;
 mod calendar;
 mod counted_target;
 mod database;
+mod database_identity;
 mod declared_type;
 mod distinct;
 mod executor;
@@ -38,6 +39,7 @@ pub use database::{
     RoleFinding, TableEntry, TableStatus, TableStorage, batch_channel, compute_schema_version_tag,
     mentions_current_time,
 };
+pub use database_identity::{ClaimSettings, RunAs, identity_fingerprint, user_and_tenant};
 pub use declared_type::DeclaredType;
 pub use distinct::check_extract;
 pub use executor::{Executor, FirstRows, changed_rows_batch, changed_rows_schema, compute_query_id, result_manifest};

@@ -41,15 +41,14 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{
-    DeclaredTable, DeclaredTables, ExtensionType, IngestTable, TargetColumn, WriteMode, WriteRequest, WriteStart,
-    WriteTarget, with_type_name,
+    ClaimSettings, DeclaredTable, DeclaredTables, ExtensionType, IngestTable, RunAs, TargetColumn, WriteMode,
+    WriteRequest, WriteStart, WriteTarget, with_type_name,
 };
 use tidegate_sql::{SqlDialect, Transaction};
 use tokio_postgres::types::{Kind, ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use crate::connect::ConnectTarget;
-use crate::identity::{ClaimSettings, RunAs};
 use crate::options::PostgresOptions;
 use crate::pool::{Lease, Pool};
 use crate::session::{ROLLBACK, TransactionIdentity};

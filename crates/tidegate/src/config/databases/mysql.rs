@@ -1,18 +1,21 @@
 //! Servers of MySQL and MariaDB.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidegate_mysql::{MySqlDatabase, MySqlOptions, MySqlTarget, is_mysql_uri, without_mysql_password};
+use tidegate_query::{ClaimSettings, RowPolicies, RunAs};
 
+use super::postgres::to_run_as;
 use super::{
     CONNECTIONS_MAX, ConfiguredDatabase, KindParts, MESSAGE_BYTES_MIN, Opening, OpeningResult, ServerKind, UsedKeys,
     key_problem,
 };
 use crate::config::problems::Problems;
 use crate::config::quantities::{SecretText, Size, Time};
-use crate::config::types::{MaskConfig, NamedMask, PolicyConfig};
+use crate::config::types::{MaskConfig, NamedMask, PolicyConfig, RoleChoice};
 
 /// Name of a database whose address names none.
 const DEFAULT_NAME: &str = "mysql";
@@ -49,10 +52,18 @@ fn parse_target(text: &str) -> Result<MySqlTarget, String> {
 pub(super) struct MySqlConfig {
     /// Connection string: keywords or a URI, mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl-mode=VERIFY_IDENTITY.
     mysql: SecretText,
+    /// Role that calls run as (SET ROLE). Default: that of the login.
+    role: Option<RoleChoice>,
+    /// Variable with all claims as one JSON object: claims for @claims. Default: none.
+    claims: Option<String>,
+    /// Variables with one claim each: {app_tenant: tenant} for @app_tenant. A missing claim leaves its variable empty.
+    /// Default: none.
+    #[serde(default)]
+    settings: BTreeMap<String, String>,
     /// Visible databases of the server. Default: that of the connection string; without one, all that the account may
     /// use.
     schemas: Option<Vec<String>>,
-    /// Refuses the database if the account can do more than read. Otherwise this is a warning. Default: false.
+    /// Refuses the database if the account or a role can do more than read. Otherwise this is a warning. Default: false.
     #[serde(default)]
     strict: bool,
     /// Whether /ready fails without this database. Default: true.
@@ -84,7 +95,14 @@ impl ConfiguredDatabase for MySqlConfig {
     }
 
     fn used_keys(&self) -> UsedKeys<'_> {
-        UsedKeys { policies: &self.policies, required: self.required, strict: self.strict, ..UsedKeys::default() }
+        UsedKeys {
+            policies: &self.policies,
+            required: self.required,
+            strict: self.strict,
+            role: self.role.as_ref(),
+            settings: Some(&self.settings),
+            ..UsedKeys::default()
+        }
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
@@ -96,24 +114,38 @@ impl ConfiguredDatabase for MySqlConfig {
             }
         }
         let target = parse_target(self.mysql.0.expose()).map_err(|message| problems.add("mysql", message)).ok();
+        let run_as = to_run_as(self.role.as_ref(), &opening.loaded.config);
+        let run_as = run_as.map_err(|message| problems.add("role", message)).ok();
+        for setting in self.claims.iter().chain(self.settings.keys()).filter(|setting| !is_variable(setting)) {
+            let message = format!("{setting} is no variable; its name is made of letters, digits and underscores");
+            problems.add(if self.claims.as_ref() == Some(setting) { "claims" } else { "settings" }, message);
+        }
         if self.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
             problems.add("connections", format!("must be 1 to {CONNECTIONS_MAX}"));
         }
         if self.max_message_bytes.is_some_and(|size| size.0 < MESSAGE_BYTES_MIN) {
             problems.add("max_message_bytes", "must be at least 64KiB");
         }
-        let (Some(target), true) = (target, problems.is_empty()) else { return Err(problems.into_vec()) };
-        let options = MySqlOptions { row_policies: opening.row_policies(&self.policies, path)?, ..self.to_options() };
-        let opened = MySqlDatabase::open(name, &target, options);
+        let (Some(target), Some(run_as), true) = (target, run_as, problems.is_empty()) else {
+            return Err(problems.into_vec());
+        };
+        let row_policies = opening.row_policies(&self.policies, path)?;
+        let opened = MySqlDatabase::open(name, &target, self.to_options(run_as, row_policies));
         let database = opened.map_err(|error| key_problem(path, "mysql", error))?;
         Ok((Arc::new(database), KindParts::default()))
     }
 }
 
 impl MySqlConfig {
-    fn to_options(&self) -> MySqlOptions {
+    fn to_options(&self, run_as: RunAs, row_policies: RowPolicies) -> MySqlOptions {
         let default = MySqlOptions::default();
         MySqlOptions {
+            run_as,
+            claims: ClaimSettings {
+                combined: self.claims.clone(),
+                per_claim: self.settings.clone(),
+                for_handlers: false,
+            },
             schemas: self.schemas.clone(),
             strict: self.strict,
             message_bytes_max: self.max_message_bytes.map_or(default.message_bytes_max, |size| size.0 as usize),
@@ -122,7 +154,13 @@ impl MySqlConfig {
             lock_timeout: self.lock_timeout.map_or(default.lock_timeout, |time| time.0),
             statement_timeout: self.timeout.map(|time| time.0),
             cached_answer_max_age: self.cache.map(|time| time.0),
-            row_policies: default.row_policies,
+            row_policies,
         }
     }
+}
+
+/// Whether `setting` is the name of a variable, without its `@`. The server refuses names of more than 64 characters.
+fn is_variable(setting: &str) -> bool {
+    (1..=64).contains(&setting.len())
+        && setting.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }

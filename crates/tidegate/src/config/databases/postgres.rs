@@ -245,7 +245,7 @@ fn to_handler_options(entry: &HandlersConfig) -> Result<HandlerOptions, SchemaNa
 }
 
 /// The role that calls run as. Of several roles of a caller, the first one in the file counts.
-fn to_run_as(role: Option<&RoleChoice>, config: &Config) -> Result<RunAs, String> {
+pub(super) fn to_run_as(role: Option<&RoleChoice>, config: &Config) -> Result<RunAs, String> {
     let chosen = match role {
         None => return Ok(RunAs::Login),
         Some(RoleChoice::Fixed(role)) => return Ok(RunAs::Fixed(role.clone())),

@@ -36,7 +36,7 @@ pub(crate) struct ChosenRole {
     pub(crate) claim: Option<String>,
     /// Roles that the claim may select. Default: none.
     pub(crate) allow: Vec<String>,
-    /// PostgreSQL roles by role of the caller: {support: reader}. Default: none.
+    /// Roles of the server by role of the caller: {support: reader}. Default: none.
     pub(crate) by_role: BTreeMap<String, String>,
     /// Role of all other callers. Default: none; such callers are refused.
     pub(crate) default: Option<String>,

@@ -1,4 +1,4 @@
-//! The database identity of callers: the role that a call runs as, and the settings with the caller's claims.
+//! The identity of callers in a database server: the role that a call runs as, and the settings with the caller's claims.
 //!
 //! Both come from the configuration and from verified claims, never from what a caller writes. Roles are always from a
 //! list, so a claim can only choose among them.
@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{AuthMethod, Error, ErrorKind, Principal};
-use tidegate_query::StableHasher;
+
+use crate::stable_hash::StableHasher;
 
 /// The role that a call runs as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,7 +38,10 @@ pub enum RunAs {
 
 impl RunAs {
     /// The database role of `principal`; `None` is the login role.
-    pub(crate) fn role_of(&self, principal: &Principal) -> Result<Option<&str>, Error> {
+    ///
+    /// # Errors
+    /// `Forbidden` if it has none.
+    pub fn role_of(&self, principal: &Principal) -> Result<Option<&str>, Error> {
         let refused = || {
             Error::new(ErrorKind::Forbidden, "your identity has no role in this database")
                 .with_hint("Ask the owner of the node for a key or a token that has one.")
@@ -59,7 +63,7 @@ impl RunAs {
     }
 
     /// Any suitable role for preparing statements of the owner.
-    pub(crate) fn any_role(&self) -> Option<&str> {
+    pub fn any_role(&self) -> Option<&str> {
         match self {
             Self::Login => None,
             Self::Fixed(role) => Some(role),
@@ -86,7 +90,7 @@ impl RunAs {
     }
 }
 
-/// The settings with the caller's claims, for `current_setting` in policies.
+/// The settings with the caller's claims: for `current_setting` in policies of PostgreSQL, and variables of MySQL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimSettings {
     /// The setting for all claims as one JSON object, such as `request.jwt.claims`.
@@ -131,13 +135,13 @@ const TENANT_SETTING: &str = "auth.tenant_id";
 
 impl ClaimSettings {
     /// The names of the settings, in the order of [`ClaimSettings::values`].
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let handlers = self.for_handlers.then_some([USER_SETTING, TENANT_SETTING]).into_iter().flatten();
         self.combined.iter().chain(self.per_claim.keys()).map(String::as_str).chain(handlers)
     }
 
     /// The values of the settings for `principal`; missing claims are empty.
-    pub(crate) fn values(&self, principal: &Principal) -> Vec<String> {
+    pub fn values(&self, principal: &Principal) -> Vec<String> {
         self.setting_values(all_claims(principal), principal)
     }
 
@@ -167,7 +171,7 @@ impl ClaimSettings {
 
 /// A hash of the database identity of `principal`: the same for all its tokens with the same role and settings, and zero
 /// if all callers run as the login role.
-pub(crate) fn identity_fingerprint(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
+pub fn identity_fingerprint(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
     if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
     }
