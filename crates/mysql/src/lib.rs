@@ -22,3 +22,4 @@ mod values;
 pub use connection_string::{MySqlConnectionStringError, MySqlTarget, is_mysql_uri, without_mysql_password};
 pub use database::MySqlDatabase;
 pub use options::MySqlOptions;
+pub use role::AccountRequest;

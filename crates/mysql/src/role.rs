@@ -1,4 +1,4 @@
-//! The inspection of the account: what it may do beyond reading.
+//! The inspection of the account: what it may do beyond reading; and the SQL of an account that only reads.
 //!
 //! The account is the first defence layer. A suitable one has SELECT on the databases that callers may read, and nothing else.
 
@@ -13,6 +13,55 @@ use crate::session::{MySqlSession, role_sql, value_text};
 
 /// Privileges that change nothing and show no more than what the account may read.
 const READING_PRIVILEGES: &[&str] = &["SELECT", "SHOW VIEW", "USAGE"];
+
+/// The purpose of a new account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountRequest {
+    /// The name of the account that the node logs in as.
+    pub login: String,
+    /// The hosts from which it may log in, as the server writes them: `%` is any.
+    pub host: String,
+    /// The databases of the server whose tables it may read.
+    pub databases: Vec<String>,
+    /// The roles that calls run as. Without any, calls run as the account itself.
+    pub run_as: Vec<String>,
+}
+
+impl AccountRequest {
+    /// The SQL, which requires the privileges to create accounts and to give `SELECT`. It contains no password, and the
+    /// account is locked until it has one.
+    pub fn sql(&self) -> String {
+        let quote = |name: &str| SqlDialect::MySql.quote_identifier(name);
+        let account = format!("{}@{}", quote(&self.login), quote(&self.host));
+        let mut sql = format!(
+            "-- The account that Tidegate logs in as. It has no password yet, so it is locked.\n\
+             CREATE USER {account} REQUIRE SSL ACCOUNT LOCK;\n"
+        );
+        if !self.run_as.is_empty() {
+            sql.push_str("\n-- The roles that calls run as.\n");
+        }
+        for role in self.run_as.iter().map(|role| quote(role)) {
+            sql.push_str(&format!("CREATE ROLE {role};\nGRANT {role} TO {account};\n"));
+        }
+        sql.push_str("\n-- What may be read; grant less where less will do.\n");
+        // In the name of a database, GRANT reads an underscore and a percent sign as patterns.
+        let pattern = |name: &String| quote(&name.replace('\\', "\\\\").replace('_', "\\_").replace('%', "\\%"));
+        for database in self.databases.iter().map(pattern) {
+            // The account itself needs a privilege in the database that it connects to.
+            if !self.run_as.is_empty() {
+                sql.push_str(&format!("GRANT SHOW VIEW ON {database}.* TO {account};\n"));
+            }
+            let roles: Vec<String> = self.run_as.iter().map(|role| quote(role)).collect();
+            for reader in if roles.is_empty() { vec![account.clone()] } else { roles } {
+                sql.push_str(&format!("GRANT SELECT, SHOW VIEW ON {database}.* TO {reader};\n"));
+            }
+        }
+        sql.push_str(&format!(
+            "\n-- Now set its password, and unlock it:\n-- ALTER USER {account} IDENTIFIED BY '…' ACCOUNT UNLOCK;\n"
+        ));
+        sql
+    }
+}
 
 /// Inspects the account of `session`, and the roles `roles`, which callers have.
 pub(crate) async fn inspect(session: &mut MySqlSession, roles: &[&str]) -> Result<Vec<RoleFinding>, Error> {
@@ -102,6 +151,25 @@ mod tests {
     fn findings(grant: &str) -> String {
         let findings = check_grant(grant, &["analyst"]);
         findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn names_in_the_sql_of_an_account_are_quoted() {
+        let request = AccountRequest {
+            login: "tidegate_reader".to_owned(),
+            host: "%".to_owned(),
+            databases: vec!["web_shop".to_owned()],
+            run_as: vec!["a`b".to_owned()],
+        };
+        let sql = request.sql();
+        for part in [
+            "CREATE USER `tidegate_reader`@`%` REQUIRE SSL ACCOUNT LOCK;",
+            "GRANT `a``b` TO `tidegate_reader`@`%`;",
+            "GRANT SHOW VIEW ON `web\\_shop`.* TO `tidegate_reader`@`%`;",
+            "GRANT SELECT, SHOW VIEW ON `web\\_shop`.* TO `a``b`;",
+        ] {
+            assert!(sql.contains(part), "{sql}");
+        }
     }
 
     #[test]

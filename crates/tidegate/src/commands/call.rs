@@ -26,8 +26,8 @@ pub(crate) struct CallCommand {
     #[arg(value_name = "KEY=VALUE", value_parser = key_value)]
     arguments: Vec<(String, String)>,
 
-    /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME; may be repeated [default:
-    /// the current folder]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address to query, named after it, or NAME; may be repeated
+    /// [default: the current folder]
     #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
 }

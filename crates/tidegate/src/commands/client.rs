@@ -21,8 +21,8 @@ pub(crate) struct ClientCommand {
     #[arg(value_enum, hide_possible_values = true)]
     client: Kind,
 
-    /// Folder, file, SQLite file or postgres:// address to serve, if the client starts the server [default: the
-    /// configuration, else the current folder]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address to serve, if the client starts the server [default:
+    /// the configuration, else the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
 

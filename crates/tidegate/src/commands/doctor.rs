@@ -33,8 +33,8 @@ const FIRST_STATEMENT_WAIT_MAX: Duration = Duration::from_millis(300);
 /// Check the whole installation and print how to correct each problem
 #[derive(Debug, Args)]
 pub(crate) struct DoctorCommand {
-    /// Folder, file, SQLite file or postgres:// address to serve as a database, as in serve [default: the current
-    /// folder]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address to serve as a database, as in serve [default: the
+    /// current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
 }

@@ -18,7 +18,8 @@ pub(crate) struct ExportCommand {
     /// The statement
     sql: String,
 
-    /// Folder, file, SQLite file or postgres:// address to query, named after it, or NAME [default: the current folder]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address to query, named after it, or NAME [default: the
+    /// current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
 

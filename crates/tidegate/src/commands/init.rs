@@ -23,8 +23,8 @@ use crate::{database_argument, output};
 /// Write a first tidegate.yaml, from what is in this folder and from four questions
 #[derive(Debug, Args)]
 pub(crate) struct InitCommand {
-    /// Folder, file, SQLite file or postgres:// address without a password to serve [default: what is found here and
-    /// in DATABASE_URL, PG* and Compose files]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address without a password to serve [default: what is found
+    /// here and in DATABASE_URL, PG* and Compose files]
     #[arg(value_name = "PATH")]
     paths: Vec<String>,
 

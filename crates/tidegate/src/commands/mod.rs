@@ -18,6 +18,7 @@ mod key;
 mod logs;
 mod man;
 mod metrics;
+mod mysql;
 mod pg;
 mod query;
 mod serve;
@@ -40,7 +41,7 @@ use crate::log_writer::ServerLogWriter;
 use crate::logging;
 use crate::options::GlobalOptions;
 
-/// MCP data server: serves files, PostgreSQL and SQLite as tables, and streams its answers
+/// MCP data server: serves files, PostgreSQL, MySQL and SQLite as tables, and streams its answers
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version)]
 pub struct Cli {
@@ -143,6 +144,8 @@ enum Command {
     Audit(audit::AuditCommand),
     #[command(subcommand)]
     Pg(pg::PgCommand),
+    #[command(subcommand, name = "mysql")]
+    MySql(mysql::MySqlCommand),
     #[command(subcommand)]
     Transport(transport::TransportCommand),
     Health(health::HealthCommand),
@@ -180,6 +183,7 @@ impl Command {
             Self::Access(access) => access.run(options).await,
             Self::Audit(audit) => audit.run(options),
             Self::Pg(pg) => pg.run(options).await,
+            Self::MySql(mysql) => mysql.run(),
             Self::Transport(transport) => transport.run().await,
             Self::Health(health) => health.run().await,
             Self::Completions(completions) => completions.run(),

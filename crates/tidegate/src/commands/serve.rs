@@ -30,8 +30,8 @@ use crate::table_problems::{database_notes, first_unreadable_tables};
 /// Serve files and databases over Streamable HTTP
 #[derive(Debug, Args)]
 pub(crate) struct ServeCommand {
-    /// Folder, file, SQLite file or postgres:// address to serve as a database, named after it, or NAME [default: the
-    /// current folder]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address to serve as a database, named after it, or NAME
+    /// [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
 

@@ -44,8 +44,8 @@ pub(crate) struct BridgeArguments {
 /// Serve files and databases over standard input and output, for the client that started this process
 #[derive(Debug, Args)]
 pub(crate) struct StdioCommand {
-    /// Folder, file, SQLite file or postgres:// address to serve as a database, named after it, or NAME [default: the
-    /// current folder]
+    /// Folder, file, SQLite file, postgres:// or mysql:// address to serve as a database, named after it, or NAME
+    /// [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = DatabaseArgument::parse)]
     paths: Vec<DatabaseArgument>,
 

@@ -38,7 +38,7 @@ static SERVER: ServerKind = ServerKind {
     variables: &["DATABASE_URL", "MYSQL_URL", "MARIADB_URL"],
     comments: &[
         "The password comes from the variable, never from this file.",
-        "The account needs SELECT only: GRANT SELECT ON shop.* TO reader.",
+        "`tidegate mysql role` prints the SQL of an account that can only read.",
     ],
     password_advice: "Put the address into the variable DATABASE_URL",
 };

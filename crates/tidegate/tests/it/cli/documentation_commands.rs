@@ -241,7 +241,8 @@ fn every_command_of_every_page_works() {
 }
 
 /// Commands with commands of their own.
-const COMMAND_GROUPS: [&str; 8] = ["config", "key", "token", "access", "audit", "pg", "transport", "ingest"];
+const COMMAND_GROUPS: [&str; 9] =
+    ["config", "key", "token", "access", "audit", "pg", "mysql", "transport", "ingest"];
 
 /// The words of the commands in blocks that are not run, because they need a server or files of the reader.
 fn illustrative_commands(page: &str) -> Vec<Vec<String>> {

@@ -31,6 +31,7 @@ fn help_snapshots() {
         Some("access"),
         Some("audit"),
         Some("pg"),
+        Some("mysql"),
         Some("transport"),
         Some("client"),
         Some("doctor"),

@@ -123,6 +123,28 @@ fn files_are_joined() {
     ");
 }
 
+#[test]
+fn the_sql_of_a_role_makes_an_account_that_reads() {
+    let name = database_name(&shop("printed")).to_owned();
+    let login = format!("r_{name}");
+    let printed = run(&["mysql", "role", &login, "--host", "127.0.0.1", "--database", &name]);
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    run_as_root(&printed.stdout);
+    let address = variable("TIDEGATE_TEST_MARIADB_TCP");
+    let target = |mode: &str| format!("mysql://{login}:pw@{address}/{name}?ssl-mode={mode}");
+    let locked = run(&["query", "SELECT 1", &target("REQUIRED")]);
+    assert!(locked.code != Some(0), "{locked:?}");
+    let last = printed.stdout.lines().last().unwrap().trim_start_matches("-- ").replace('…', "pw");
+    run_as_root(&last);
+    let read = run(&["query", "SELECT count(*) AS n FROM stock", &target("REQUIRED")]);
+    assert_eq!((read.code, read.stdout.as_str()), (Some(0), "n\n4\n"), "{read:?}");
+    assert!(run(&["query", "SELECT 1", &target("DISABLED")]).code != Some(0));
+    let strict = configured(&format!("  - {{name: shop, mysql: '{}', strict: true}}", target("REQUIRED")));
+    let checked = strict.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert_eq!(run(&["mysql", "role"]).code, Some(2));
+}
+
 /// The database of the account of `target`, whose name both have.
 fn database_name(target: &str) -> &str {
     target.rsplit_once('/').unwrap().1
