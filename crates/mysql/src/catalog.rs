@@ -186,6 +186,12 @@ impl ServerCatalog {
             }
         }
         tables.values_mut().for_each(TableDetails::set_sources);
+        // With a privilege for the whole database, such as SHOW VIEW, the server lists tables that the account may not read.
+        // It shows no columns of them. A view that is broken has none either, and a comment that says so.
+        let is_broken =
+            |entry: &TableEntry| entry.comment.as_ref().is_some_and(|comment| comment.starts_with("view; "));
+        entries
+            .retain(|entry| is_broken(entry) || tables.get(&entry.name).is_some_and(|table| !table.columns.is_empty()));
         let columns = ["TABLE_SCHEMA", "TABLE_NAME", "COLUMN_NAME"];
         for row in query.rows(&columns, "STATISTICS", "AND SEQ_IN_INDEX = 1 ORDER BY 1, 2, 3").await? {
             if let Some(table) = tables.get_mut(&table_name(&row)) {
