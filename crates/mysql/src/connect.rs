@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::connection_string::{MySqlTarget, TlsMode};
 use crate::error;
 use crate::options::MySqlOptions;
-use crate::session::MySqlSession;
+use crate::session::{MySqlSession, SessionAccess};
 
 /// How long a request to end a statement may take.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +29,7 @@ pub(crate) struct MySqlConnector {
     connect_timeout: Duration,
     address: String,
     options: Arc<MySqlOptions>,
+    access: SessionAccess,
     database: Arc<str>,
     last_error: RecentConnectError,
     /// Each session has a clone.
@@ -63,7 +64,12 @@ pub(crate) enum KillTarget {
 }
 
 impl MySqlConnector {
-    pub(crate) fn new(database: Arc<str>, target: &MySqlTarget, options: Arc<MySqlOptions>) -> Self {
+    pub(crate) fn new(
+        database: Arc<str>,
+        target: &MySqlTarget,
+        options: Arc<MySqlOptions>,
+        access: SessionAccess,
+    ) -> Self {
         let driver_options = target
             .options
             .clone()
@@ -82,6 +88,7 @@ impl MySqlConnector {
             connect_timeout: target.connect_timeout,
             address: target.address.clone(),
             options,
+            access,
             database,
             last_error: RecentConnectError::default(),
             sessions: Arc::default(),
@@ -95,7 +102,7 @@ impl MySqlConnector {
         }
         let opened = async {
             let connection = self.connect_to_server().await?;
-            MySqlSession::open(connection, &self.options, self.sessions.clone()).await
+            MySqlSession::open(connection, &self.options, self.access, self.sessions.clone()).await
         };
         let error = match timeout(self.connect_timeout, opened).await {
             Ok(Ok(session)) => return Ok(session),

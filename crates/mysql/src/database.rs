@@ -21,6 +21,7 @@ use crate::pool::Pool;
 use crate::row_policies::{self, RestrictedCaller};
 use crate::running_statement::{StatementRequest, check_parameter_count};
 use crate::server::{MySqlServer, StatementText};
+use crate::session::SessionAccess;
 use crate::values::{arrow_schema, bind_parameters};
 
 /// How long closing waits for running statements.
@@ -40,7 +41,7 @@ impl MySqlDatabase {
     /// `Internal` if the pool cannot be created.
     pub fn open(name: impl Into<String>, target: &MySqlTarget, options: MySqlOptions) -> Result<Self, Error> {
         let (name, options): (Arc<str>, _) = (name.into().into(), Arc::new(options));
-        let pool = Pool::new(name.clone(), target, options.clone())?;
+        let pool = Pool::new(name.clone(), target, options.clone(), SessionAccess::ReadOnly)?;
         let default_schema = target.database().map(str::to_owned);
         Ok(Self { server: Arc::new(MySqlServer::new(name, pool, options, default_schema)) })
     }

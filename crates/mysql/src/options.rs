@@ -14,7 +14,10 @@ pub struct MySqlOptions {
     /// The databases of the server whose tables are listed. By default that of the connection string; without one, all that
     /// the account may use.
     pub schemas: Option<Vec<String>>,
-    /// Whether an account with privileges beyond reading is an error instead of a warning.
+    /// The tables that take rows. The account may write to them.
+    pub ingest_tables: Vec<String>,
+    /// Whether an account with privileges beyond reading, and beyond what `ingest_tables` need, is an error instead of a
+    /// warning.
     pub strict: bool,
     /// The maximum size of one message of the server, such as a row, in bytes.
     pub message_bytes_max: usize,
@@ -39,6 +42,7 @@ impl Default for MySqlOptions {
             run_as: RunAs::default(),
             claims: ClaimSettings::default(),
             schemas: None,
+            ingest_tables: Vec::new(),
             strict: false,
             message_bytes_max: 64 << 20,
             connections_max: 10,

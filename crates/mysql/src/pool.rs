@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::connect::{KillTarget, MySqlConnector};
 use crate::connection_string::MySqlTarget;
 use crate::options::MySqlOptions;
-use crate::session::{MySqlSession, SessionIdentity};
+use crate::session::{MySqlSession, SessionAccess, SessionIdentity};
 
 /// The time limit for the end of what a dropped call has left, after which its connection is discarded.
 pub(crate) const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,9 +29,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(database: Arc<str>, target: &MySqlTarget, options: Arc<MySqlOptions>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        database: Arc<str>,
+        target: &MySqlTarget,
+        options: Arc<MySqlOptions>,
+        access: SessionAccess,
+    ) -> Result<Self, Error> {
         let (connections_max, acquire_timeout) = (options.connections_max, options.acquire_timeout);
-        let connector = MySqlConnector::new(database.clone(), target, options);
+        let connector = MySqlConnector::new(database.clone(), target, options, access);
         Ok(Self { connections: ConnectionPool::new(database, connector, connections_max, acquire_timeout)? })
     }
 

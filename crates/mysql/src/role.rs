@@ -63,11 +63,41 @@ impl AccountRequest {
     }
 }
 
-/// Inspects the account of `session`, and the roles `roles`, which callers have.
-pub(crate) async fn inspect(session: &mut MySqlSession, roles: &[&str]) -> Result<Vec<RoleFinding>, Error> {
+/// What is granted on purpose.
+pub(crate) struct ExpectedGrants<'a> {
+    /// The roles of callers.
+    pub(crate) roles: Vec<&'a str>,
+    /// The tables that take rows, as the server writes them.
+    pub(crate) written: Vec<String>,
+}
+
+/// Privileges that a table needs which takes rows.
+const WRITING_PRIVILEGES: &[&str] = &["INSERT", "DELETE"];
+/// The table of the keys of writes.
+const KEYS_TABLE: &str = "tidegate_ingest_keys";
+/// The privileges for it.
+const KEYS_PRIVILEGES: &[&str] = &["INSERT", "UPDATE", "DELETE"];
+
+/// `tables` that take rows, and that of the keys of writes, as the server writes their names.
+pub(crate) fn written_tables(tables: &[String], default_schema: Option<&str>) -> Vec<String> {
+    let keys = (!tables.is_empty()).then(|| KEYS_TABLE.to_owned());
+    let names = tables.iter().cloned().chain(keys).map(|name| SqlDialect::MySql.table_parts(&name));
+    let full_name = |parts: Vec<String>| {
+        let schema = default_schema.filter(|_| parts.len() == 1);
+        let parts = schema.into_iter().chain(parts.iter().map(String::as_str));
+        parts.map(|part| SqlDialect::MySql.quote_identifier(part)).collect::<Vec<_>>().join(".")
+    };
+    names.map(full_name).collect()
+}
+
+/// Inspects the account of `session`, and the roles of callers.
+pub(crate) async fn inspect(
+    session: &mut MySqlSession,
+    expected: &ExpectedGrants<'_>,
+) -> Result<Vec<RoleFinding>, Error> {
     let mut grants = BTreeSet::new();
     // The account may have a role from its login on.
-    for role in [None].into_iter().chain(roles.iter().copied().map(Some)) {
+    for role in [None].into_iter().chain(expected.roles.iter().copied().map(Some)) {
         let mut sql = "SHOW GRANTS".to_owned();
         if let Some(role) = role {
             session.forget_identity();
@@ -80,11 +110,11 @@ pub(crate) async fn inspect(session: &mut MySqlSession, roles: &[&str]) -> Resul
         let rows: Vec<Row> = session.connection.query(sql).await?;
         grants.extend(rows.iter().filter_map(|row| value_text(row, 0)));
     }
-    Ok(grants.iter().flat_map(|grant| check_grant(grant, roles)).collect())
+    Ok(grants.iter().flat_map(|grant| check_grant(grant, expected)).collect())
 }
 
-/// What the statement `grant` gives beyond reading. `roles` are expected.
-fn check_grant(grant: &str, roles: &[&str]) -> Vec<RoleFinding> {
+/// What the statement `grant` gives beyond reading and what is expected.
+fn check_grant(grant: &str, expected: &ExpectedGrants<'_>) -> Vec<RoleFinding> {
     let Some((rest, grantee)) = grant.strip_prefix("GRANT ").and_then(|rest| rest.rsplit_once(" TO ")) else {
         return Vec::new();
     };
@@ -99,7 +129,7 @@ fn check_grant(grant: &str, roles: &[&str]) -> Vec<RoleFinding> {
     let Some((privileges, object)) = rest.split_once(" ON ") else {
         // A role, whose own grants SHOW GRANTS has only if it is active.
         let name = rest.trim_end_matches("@`%`").trim_matches('`');
-        if roles.contains(&name) {
+        if expected.roles.contains(&name) {
             return Vec::new();
         }
         let problem = format!("has the role {rest}, whose privileges count while it is active");
@@ -107,8 +137,13 @@ fn check_grant(grant: &str, roles: &[&str]) -> Vec<RoleFinding> {
     };
     let mut findings = Vec::new();
     let privileges = split_privileges(privileges);
-    let further: Vec<&str> =
-        privileges.iter().map(String::as_str).filter(|name| !READING_PRIVILEGES.contains(name)).collect();
+    let writing = match expected.written.iter().any(|table| table == object) {
+        true if object.contains(KEYS_TABLE) => KEYS_PRIVILEGES,
+        true => WRITING_PRIVILEGES,
+        false => &[],
+    };
+    let is_further = |name: &&str| !READING_PRIVILEGES.contains(name) && !writing.contains(name);
+    let further: Vec<&str> = privileges.iter().map(String::as_str).filter(is_further).collect();
     if !further.is_empty() {
         let further = further.join(", ");
         let remedy = format!("REVOKE {further} ON {object} FROM {grantee}");
@@ -149,7 +184,8 @@ mod tests {
     use super::*;
 
     fn findings(grant: &str) -> String {
-        let findings = check_grant(grant, &["analyst"]);
+        let written = written_tables(&["orders".to_owned()], Some("shop"));
+        let findings = check_grant(grant, &ExpectedGrants { roles: vec!["analyst"], written });
         findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
@@ -180,6 +216,8 @@ mod tests {
             "GRANT SELECT (`a`, `b`), SHOW VIEW ON `shop`.`t` TO `reader`@`%`",
             "GRANT `analyst` TO `reader`@`%`",
             "GRANT `analyst`@`%` TO `reader`@`%`",
+            "GRANT SELECT, INSERT, DELETE ON `shop`.`orders` TO `reader`@`%`",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.`tidegate_ingest_keys` TO `reader`@`%`",
         ] {
             assert_eq!(findings(grant), "", "{grant}");
         }
@@ -193,6 +231,8 @@ mod tests {
         for part in ["PROCESS, FILE, SUPER", "hashes of passwords", "to others"] {
             assert!(server.contains(part), "{server}");
         }
+        assert!(findings("GRANT UPDATE ON `shop`.`orders` TO `reader`@`%`").contains("`orders`: UPDATE"));
+        assert!(findings("GRANT INSERT ON `other`.`orders` TO `reader`@`%`").contains("`orders`: INSERT"));
         assert!(findings("GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`").contains("ALL PRIVILEGES"));
         assert!(findings("GRANT `writer` TO `reader`@`%`").contains("has the role `writer`"));
         let role = findings("GRANT SELECT, INSERT ON `shop`.`t` TO `analyst`");

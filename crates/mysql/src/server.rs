@@ -15,7 +15,7 @@ use crate::catalog::ServerCatalog;
 use crate::error;
 use crate::options::MySqlOptions;
 use crate::pool::{Lease, Pool};
-use crate::role;
+use crate::role::{self, ExpectedGrants};
 use crate::row_policies::{RestrictedCaller, RestrictedStatement};
 use crate::session::SessionIdentity;
 use crate::values::ColumnDecoder;
@@ -134,8 +134,11 @@ impl MySqlServer {
         let mut lease = self.pool.acquire(self.owner_identity()).await?;
         lease.check().await?;
         lease.mark_busy();
-        let roles = self.options.run_as.roles();
-        let found = role::inspect(lease.session()?, &roles).await.map_err(|error| self.error(&error))?;
+        let expected = ExpectedGrants {
+            roles: self.options.run_as.roles(),
+            written: role::written_tables(&self.options.ingest_tables, self.default_schema.as_deref()),
+        };
+        let found = role::inspect(lease.session()?, &expected).await.map_err(|error| self.error(&error))?;
         lease.mark_idle();
         Ok(found)
     }

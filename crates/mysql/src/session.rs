@@ -1,6 +1,6 @@
 //! Sessions: their settings, the server that they are on, and how a transaction begins and ends.
 //!
-//! Each session only reads, from its start: the server refuses whatever would write, also without a transaction. Texts are
+//! Each session of a call only reads, from its start: the server refuses whatever would write, also without a transaction. Texts are
 //! UTF-8, times are in UTC, and the modes of SQL that change how text is read are off, so that the server reads the canonical
 //! tokens as the statement policy does.
 
@@ -37,6 +37,14 @@ const BEGIN_REPEATABLE_READ: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE 
 const END: &str = "ROLLBACK";
 const END_AND_UNLOCK: &str = "ROLLBACK; DO RELEASE_ALL_LOCKS()";
 
+/// What the statements of a session may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionAccess {
+    ReadOnly,
+    /// Also write, for tables that take rows.
+    Writes,
+}
+
 /// The identity of a caller on the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SessionIdentity {
@@ -59,12 +67,17 @@ impl MySqlSession {
     pub(crate) async fn open(
         mut connection: Conn,
         options: &MySqlOptions,
+        access: SessionAccess,
         sessions: Arc<()>,
     ) -> Result<Self, MySqlError> {
         let row: Option<Row> = connection.query_first("SELECT @@version, @@sql_mode").await?;
         let value = |index| row.as_ref().and_then(|row| value_text(row, index)).unwrap_or_default();
         let (is_mariadb, modes) = (value(0).contains("MariaDB"), kept_modes(&value(1)));
-        connection.query_drop(settings_sql(&modes, is_mariadb, options)).await?;
+        let settings = match access {
+            SessionAccess::ReadOnly => settings_sql(&modes, is_mariadb, options),
+            SessionAccess::Writes => writing_settings_sql(options),
+        };
+        connection.query_drop(settings).await?;
         Ok(Self { connection, is_mariadb, identity: Some(SessionIdentity::default()), _sessions: sessions })
     }
 
@@ -170,6 +183,19 @@ fn settings_sql(modes: &str, is_mariadb: bool, options: &MySqlOptions) -> String
          SET SESSION autocommit = 1, sql_mode = '{modes}', time_zone = '+00:00', \
          lock_wait_timeout = {lock_seconds}{limit}; \
          SET SESSION TRANSACTION READ ONLY"
+    )
+}
+
+/// The modes of a session that writes: what does not fit is an error, and zero is no request for a new number.
+const WRITING_MODES: &str = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,\
+                             NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO";
+
+fn writing_settings_sql(options: &MySqlOptions) -> String {
+    let lock_seconds = options.lock_timeout.as_secs().max(1);
+    format!(
+        "SET NAMES utf8mb4; \
+         SET SESSION autocommit = 1, sql_mode = '{WRITING_MODES}', time_zone = '+00:00', \
+         lock_wait_timeout = {lock_seconds}, innodb_lock_wait_timeout = {lock_seconds}"
     )
 }
 

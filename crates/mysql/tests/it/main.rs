@@ -6,6 +6,7 @@ mod answers; // Rows, errors, catalogs, plans.
 mod cancellation; // What ends a statement, and what becomes of its connection.
 mod connections; // TLS, logins, and connections that are lost.
 mod identity; // Roles and variables of callers.
+mod ingest; // Tables that take rows.
 mod policies; // Row policies: which rows callers see, and attempts to see others.
 mod read_only; // What gets past the statement policy changes nothing.
 mod test_database; // A database of its own on the test server.

@@ -248,8 +248,8 @@ mod tests {
         let journal = problems("{name: a, journal: a, token: t, ingest: b, tables: {t: {}}}");
         insta::assert_snapshot!(journal.join("\n"), @r"
         databases[0].token: is for a database with flight_sql; this one has journal
-        databases[0].ingest: is for a database of its own, or one with sqlite, postgres or network; this one has journal
-        databases[0].tables: is for a database with files, sqlite, postgres or ingest; this one has journal
+        databases[0].ingest: is for a database of its own, or one with sqlite, postgres, mysql or network; this one has journal
+        databases[0].tables: is for a database with files, sqlite, postgres, mysql or ingest; this one has journal
         ");
         let tables = problems(
             "{name: a, files: a, tables: {t: {retention: 1d}}}, {name: b, ingest: b, tables: {t: {quote: x, stamp: {}}}}",

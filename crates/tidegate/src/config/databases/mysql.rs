@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidegate_mysql::{MySqlDatabase, MySqlOptions, MySqlTarget, is_mysql_uri, without_mysql_password};
+use tidegate_mysql::{MySqlDatabase, MySqlIngest, MySqlOptions, MySqlTarget, is_mysql_uri, without_mysql_password};
 use tidegate_query::{ClaimSettings, RowPolicies, RunAs};
 
 use super::postgres::to_run_as;
@@ -13,15 +13,15 @@ use super::{
     CONNECTIONS_MAX, ConfiguredDatabase, KindParts, MESSAGE_BYTES_MIN, Opening, OpeningResult, ServerKind, UsedKeys,
     key_problem,
 };
+use crate::config::ingest::engine_tables;
 use crate::config::problems::Problems;
-use crate::config::quantities::{SecretText, Size, Time};
-use crate::config::types::{MaskConfig, NamedMask, PolicyConfig, RoleChoice};
+use crate::config::quantities::{OneOrMany, SecretText, Size, Time};
+use crate::config::types::{MaskConfig, NamedMask, PolicyConfig, RoleChoice, StampsConfig};
 
 /// Name of a database whose address names none.
 const DEFAULT_NAME: &str = "mysql";
 const HASH_MESSAGE: &str =
     "the mask hash is not for MySQL, because the server would need its key; use deny, null, keep_first or keep_last";
-const INGEST_MESSAGE: &str = "is not for MySQL yet; it names tables of postgres, sqlite or network";
 
 static SERVER: ServerKind = ServerKind {
     key: "mysql",
@@ -63,7 +63,8 @@ pub(super) struct MySqlConfig {
     /// Visible databases of the server. Default: that of the connection string; without one, all that the account may
     /// use.
     schemas: Option<Vec<String>>,
-    /// Refuses the database if the account or a role can do more than read. Otherwise this is a warning. Default: false.
+    /// Refuses the database if the account or a role can do more than read and write under ingest. Otherwise this is a
+    /// warning. Default: false.
     #[serde(default)]
     strict: bool,
     /// Whether /ready fails without this database. Default: true.
@@ -83,13 +84,14 @@ pub(super) struct MySqlConfig {
     /// Row and column policies. Default: none.
     #[serde(default)]
     policies: Vec<PolicyConfig>,
+    /// Names of tables that take rows. Roles grant the right to write. Default: none.
+    ingest: Option<OneOrMany>,
+    /// Options of tables that take rows. Default: none.
+    #[serde(default)]
+    tables: BTreeMap<String, StampsConfig>,
 }
 
 impl ConfiguredDatabase for MySqlConfig {
-    fn advice(key: &str) -> Option<&'static str> {
-        (key == "ingest").then_some(INGEST_MESSAGE)
-    }
-
     fn server() -> Option<&'static ServerKind> {
         Some(&SERVER)
     }
@@ -101,6 +103,7 @@ impl ConfiguredDatabase for MySqlConfig {
             strict: self.strict,
             role: self.role.as_ref(),
             settings: Some(&self.settings),
+            ingest_tables: self.ingest.clone().map(OneOrMany::into_vec),
             ..UsedKeys::default()
         }
     }
@@ -130,9 +133,16 @@ impl ConfiguredDatabase for MySqlConfig {
             return Err(problems.into_vec());
         };
         let row_policies = opening.row_policies(&self.policies, path)?;
-        let opened = MySqlDatabase::open(name, &target, self.to_options(run_as, row_policies));
+        let options = self.to_options(run_as, row_policies);
+        let opened = MySqlDatabase::open(name, &target, options.clone());
         let database = opened.map_err(|error| key_problem(path, "mysql", error))?;
-        Ok((Arc::new(database), KindParts::default()))
+        let mut ingest_target = None;
+        if let Some(tables) = engine_tables(self.used_keys().ingest_tables, &self.tables, path)? {
+            let opened = MySqlIngest::open(name, &target, options, tables);
+            let opened = opened.map_err(|error| key_problem(path, "ingest", error))?;
+            ingest_target = Some(opening.counted(name, opened));
+        }
+        Ok((Arc::new(database), KindParts { target: ingest_target, ..KindParts::default() }))
     }
 }
 
@@ -147,6 +157,7 @@ impl MySqlConfig {
                 for_handlers: false,
             },
             schemas: self.schemas.clone(),
+            ingest_tables: self.used_keys().ingest_tables.unwrap_or_default(),
             strict: self.strict,
             message_bytes_max: self.max_message_bytes.map_or(default.message_bytes_max, |size| size.0 as usize),
             connections_max: self.connections.unwrap_or(default.connections_max),
