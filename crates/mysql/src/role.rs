@@ -100,7 +100,6 @@ pub(crate) async fn inspect(
     for role in [None].into_iter().chain(expected.roles.iter().copied().map(Some)) {
         let mut sql = "SHOW GRANTS".to_owned();
         if let Some(role) = role {
-            session.forget_identity();
             session.connection.query_drop(role_sql(role)).await?;
             // MariaDB shows the grants of the role that is active.
             if !session.is_mariadb {

@@ -57,8 +57,6 @@ pub(crate) struct SessionIdentity {
 pub(crate) struct MySqlSession {
     pub(crate) connection: Conn,
     pub(crate) is_mariadb: bool,
-    /// Whose session it is; `None` while that is not known. It stays until the next call, which sets all of it.
-    identity: Option<SessionIdentity>,
     /// Counts the sessions that are open.
     _sessions: Arc<()>,
 }
@@ -78,27 +76,18 @@ impl MySqlSession {
             SessionAccess::Writes => writing_settings_sql(options),
         };
         connection.query_drop(settings).await?;
-        Ok(Self { connection, is_mariadb, identity: Some(SessionIdentity::default()), _sessions: sessions })
+        Ok(Self { connection, is_mariadb, _sessions: sessions })
     }
 
-    /// Makes the session one of `identity`. `settings` has the names of the variables.
+    /// Makes the session one of `identity`, all of it, whatever it was before: a function of the database that was called may
+    /// have changed variables. `settings` has their names.
     pub(crate) async fn set_identity(
         &mut self,
         identity: &SessionIdentity,
         settings: &ClaimSettings,
     ) -> Result<(), MySqlError> {
-        if self.identity.as_ref() == Some(identity) {
-            return Ok(());
-        }
-        self.identity = None;
-        self.connection.query_drop(identity_sql(identity, settings)).await?;
-        self.identity = Some(identity.clone());
-        Ok(())
-    }
-
-    /// Records that the session has another role than that of its last call.
-    pub(crate) fn forget_identity(&mut self) {
-        self.identity = None;
+        let sql = identity_sql(identity, settings);
+        if sql.is_empty() { Ok(()) } else { self.connection.query_drop(sql).await }
     }
 
     /// Begins a transaction that only reads.

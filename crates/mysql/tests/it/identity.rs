@@ -139,6 +139,14 @@ async fn views_use_the_claims_of_the_caller() {
     let job = TestJob::start().await;
     let rows = test.database.plan(&claims, &caller("south", "x")).await.unwrap().run(&job.job).await.unwrap();
     assert_eq!(format_rows(&collect_batches(rows).await.unwrap()), "south");
+    // A function of the owner that changes a variable has no effect on later calls, also of the same caller.
+    test.run_as_root(
+        "CREATE FUNCTION become_south() RETURNS INT NO SQL BEGIN SET @app_tenant = 'south'; RETURN 1; END",
+    )
+    .await;
+    test.run_as_root(&format!("GRANT EXECUTE ON {0}.* TO {0}@'127.0.0.1'", test.name)).await;
+    assert_eq!(lines(&test, "SELECT become_south()", &caller("north", "x")).await.unwrap(), "1");
+    assert_eq!(lines(&test, mine, &caller("north", "x")).await.unwrap(), "1|north");
     for sql in ["SELECT @app_tenant := 'south'", "SELECT 'south' INTO @app_tenant", "SET @app_tenant = 'south'"] {
         assert!(lines(&test, sql, &caller("north", "x")).await.is_err(), "{sql}");
     }
