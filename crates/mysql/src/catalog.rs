@@ -1,5 +1,5 @@
-//! The catalog: tables and views that the account may read, their columns, keys and indexes. It is the same for all callers,
-//! so it is loaded once.
+//! The catalog: tables and views that the account may read, their columns, keys and indexes. It is the same for all callers
+//! with the same role, so it is loaded once for each role.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

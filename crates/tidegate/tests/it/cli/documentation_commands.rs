@@ -241,8 +241,7 @@ fn every_command_of_every_page_works() {
 }
 
 /// Commands with commands of their own.
-const COMMAND_GROUPS: [&str; 9] =
-    ["config", "key", "token", "access", "audit", "pg", "mysql", "transport", "ingest"];
+const COMMAND_GROUPS: [&str; 9] = ["config", "key", "token", "access", "audit", "pg", "mysql", "transport", "ingest"];
 
 /// The words of the commands in blocks that are not run, because they need a server or files of the reader.
 fn illustrative_commands(page: &str) -> Vec<Vec<String>> {
