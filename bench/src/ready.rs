@@ -64,7 +64,8 @@ impl Database for Ready {
     }
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let table = TableEntry { name: "rows".to_owned(), rows: None, comment: None, status: TableStatus::Readable };
+        let status = TableStatus::Readable;
+        let table = TableEntry { name: "rows".to_owned(), rows: None, comment: None, facts: None, status };
         Ok(Arc::new(Catalog::from_tables(vec![table])))
     }
 
@@ -73,7 +74,7 @@ impl Database for Ready {
             name: name.to_owned(),
             type_name: type_name.to_owned(),
             nullable: true,
-            comment: None,
+            ..ColumnEntry::default()
         };
         Ok(COLUMNS.into_iter().map(column).collect())
     }

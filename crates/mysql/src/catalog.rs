@@ -54,6 +54,8 @@ pub(crate) struct ColumnRule {
     pub(crate) is_invisible: bool,
     /// The comment without what the column refers to.
     pub(crate) comment: Option<String>,
+    /// The part of that comment that the database states.
+    pub(crate) facts: Option<String>,
 }
 
 impl TableDetails {
@@ -303,30 +305,37 @@ fn table_entry(name: String, row: &Row) -> TableEntry {
     TableEntry {
         name,
         rows: number(row, 3).filter(|_| !is_view),
-        comment: join_comments([kind, comment]),
+        comment: join_comments([kind.clone(), comment]),
+        facts: kind,
         status: TableStatus::Readable,
     }
 }
 
 fn column_entry(row: &Row, reference: Option<&String>, is_json: bool) -> ColumnEntry {
+    let (comment, facts) = column_comment(row, reference);
     ColumnEntry {
         name: text(row, 2),
         type_name: if is_json { "json".to_owned() } else { text(row, 3) },
         nullable: text(row, 4) == "YES",
-        comment: column_comment(row, reference),
+        comment,
+        facts,
+        is_masked: false,
     }
 }
 
 fn column_rule(row: &Row) -> ColumnRule {
+    let (comment, facts) = column_comment(row, None);
     ColumnRule {
         expression: text(row, 7),
         sources: Vec::new(),
         is_invisible: text(row, 8).to_ascii_uppercase().contains("INVISIBLE"),
-        comment: column_comment(row, None),
+        comment,
+        facts,
     }
 }
 
-fn column_comment(row: &Row, reference: Option<&String>) -> Option<String> {
+/// The comment of a column, and the part of it that the database states.
+fn column_comment(row: &Row, reference: Option<&String>) -> (Option<String>, Option<String>) {
     let key = match text(row, 5).as_str() {
         "PRI" => Some("primary key".to_owned()),
         "UNI" => Some("unique".to_owned()),
@@ -334,7 +343,8 @@ fn column_comment(row: &Row, reference: Option<&String>) -> Option<String> {
     };
     let reference = reference.map(|target| format!("references {target}"));
     let comment = Some(text(row, 6)).filter(|comment| !comment.is_empty());
-    join_comments([key, reference, comment])
+    let facts = join_comments([key, reference]);
+    (join_comments([facts.clone(), comment]), facts)
 }
 
 fn join_comments<const N: usize>(parts: [Option<String>; N]) -> Option<String> {

@@ -62,8 +62,11 @@ impl RestrictedCaller {
         let visible = view.visible_columns().filter_map(|position| {
             let mut column = table.columns.get(position)?.clone();
             // What it refers to may be hidden.
-            column.comment = table.rules.get(position)?.comment.clone();
-            match view.masks.get(position)? {
+            let rule = table.rules.get(position)?;
+            (column.comment, column.facts) = (rule.comment.clone(), rule.facts.clone());
+            let mask = view.masks.get(position)?;
+            column.is_masked = mask.is_some();
+            match mask {
                 Some(Mask::Null) => column.nullable = true,
                 Some(mask) if mask.makes_text() => "text".clone_into(&mut column.type_name),
                 _ => {}

@@ -149,7 +149,8 @@ fn entry_from_row(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
         name: if is_visible { DIALECT.table_name(&[&table]) } else { DIALECT.table_name(&[&schema, &table]) },
         // The estimate is -1 for a table that was never analyzed, and meaningless for a view.
         rows: (estimate >= 0.0 && kind.as_deref() != Some("view")).then_some(estimate as u64),
-        comment: join_comments([kind, comment]),
+        comment: join_comments([kind.clone(), comment]),
+        facts: kind,
         status: TableStatus::Readable,
     })
 }
@@ -187,11 +188,14 @@ fn column_from_row(row: &Row) -> Result<ColumnEntry, tokio_postgres::Error> {
     let key = if is_primary { Some("primary key") } else { is_unique.then_some("unique") }.map(str::to_owned);
     let references = references.map(|target| format!("references {target}"));
     let labels = labels.map(|labels| format!("one of {labels}"));
+    let facts = join_comments([key, references, labels]);
     Ok(ColumnEntry {
         name: row.try_get(0)?,
         type_name: row.try_get(1)?,
         nullable: row.try_get(2)?,
-        comment: join_comments([key, references, labels, row.try_get(3)?]),
+        comment: join_comments([facts.clone(), row.try_get(3)?]),
+        facts,
+        is_masked: false,
     })
 }
 

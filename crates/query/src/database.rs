@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{self, Permit};
 use tokio_util::sync::CancellationToken;
 
 use crate::format::OMITS_NULLS_KEY;
+use crate::knowledge::DatabaseKnowledge;
 use crate::network::{MissingNodes, Network};
 use crate::row_policy::PolicyProblem;
 use crate::stable_hash::StableHasher;
@@ -333,6 +334,9 @@ pub struct TableEntry {
     pub rows: Option<u64>,
     /// The comment from the database.
     pub comment: Option<String>,
+    /// The part of the comment that the database itself states, such as `view`. It stays when the table is described
+    /// elsewhere.
+    pub facts: Option<String>,
     /// Whether it can be read.
     pub status: TableStatus,
 }
@@ -347,7 +351,7 @@ pub enum TableStatus {
 }
 
 /// One column of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ColumnEntry {
     /// The name, unquoted.
     pub name: String,
@@ -357,6 +361,11 @@ pub struct ColumnEntry {
     pub nullable: bool,
     /// The comment from the database.
     pub comment: Option<String>,
+    /// The part of the comment that the database itself states, such as keys. It stays when the column is described
+    /// elsewhere.
+    pub facts: Option<String>,
+    /// Whether the caller may see other values than the stored ones, because of a mask.
+    pub is_masked: bool,
 }
 
 /// How a table is stored.
@@ -374,13 +383,15 @@ pub struct TableStorage {
 pub struct Databases {
     by_name: BTreeMap<String, Arc<dyn Database>>,
     tenancy: DatabaseTenants,
+    /// What people wrote about them.
+    pub(crate) knowledge: BTreeMap<String, DatabaseKnowledge>,
 }
 
 impl Databases {
     /// A set of `databases`; of two with the same name the last one stays.
     pub fn new(databases: impl IntoIterator<Item = Arc<dyn Database>>) -> Self {
         let by_name = databases.into_iter().map(|database| (database.name().to_owned(), database)).collect();
-        Self { by_name, tenancy: DatabaseTenants::default() }
+        Self { by_name, ..Self::default() }
     }
 
     /// Restricts some databases to some tenants.
@@ -704,6 +715,7 @@ mod tests {
             name: name.to_owned(),
             rows: None,
             comment: comment.map(str::to_owned),
+            facts: None,
             status: TableStatus::Readable,
         };
         let tables = [

@@ -15,6 +15,7 @@ mod distinct;
 mod executor;
 mod format;
 mod ingest;
+mod knowledge;
 mod login_check;
 mod named_enum;
 mod network;
@@ -51,6 +52,10 @@ pub use ingest::{
     ColumnStamp, DeclaredTable, DeclaredTables, IngestMaintenance, IngestStatus, IngestTable, IngestVerification,
     REJECTS_SUFFIX, RowTransform, RowWriter, StepWriter, StoredColumn, TableWrite, TargetColumn, WriteMode, WritePlan,
     WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, WriteTarget, is_rejects_table, rejected_rows_schema,
+};
+pub use knowledge::{
+    ColumnKnowledge, ColumnPath, DatabaseKnowledge, ExampleQuestion, Knowledge, KnowledgeLayers, KnowledgeSource,
+    Relationship, TableKnowledge,
 };
 pub use login_check::LoginCheck;
 pub use network::{

@@ -58,6 +58,7 @@ pub(crate) fn read_catalog(reading: &ReadTransaction<'_>) -> Result<Catalog, Wor
                 Some(_) => None,
             },
             comment: None,
+            facts: None,
             status: table_status(reading, &table),
         })
         .collect();
@@ -161,13 +162,15 @@ pub(crate) fn visible_columns(
         check_readable(reading, table)?;
         let (schema, name) = reading.effective_name(table);
         let effective = SqliteTable { schema, name, ..table.clone() };
-        return Ok(read_columns(reading, &effective)?.into_iter().map(|column| column.describe(table)).collect());
+        // A view may show a masked column.
+        let describe = |column: TableColumn| ColumnEntry { is_masked: true, ..column.describe(table) };
+        return Ok(read_columns(reading, &effective)?.into_iter().map(describe).collect());
     }
     let mut entries = Vec::new();
     for mut column in read_columns(reading, table)? {
         let mask = reading.mask(table, &column.name);
         column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
-        let mut column = column.describe(table);
+        let mut column = ColumnEntry { is_masked: mask.is_some(), ..column.describe(table) };
         match mask {
             None => {}
             Some(Mask::Deny) => continue,

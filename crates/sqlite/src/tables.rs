@@ -372,10 +372,13 @@ impl TableColumn {
             Some(column) => format!("references {}({column})", target.table),
             None => format!("references {}", target.table),
         }));
+        let facts = (!notes.is_empty()).then(|| notes.join(", "));
         ColumnEntry {
             nullable: !self.is_not_null && !is_key,
             type_name: if self.declared_type.is_empty() { "any".to_owned() } else { self.declared_type },
-            comment: (!notes.is_empty()).then(|| notes.join(", ")),
+            comment: facts.clone(),
+            facts,
+            is_masked: false,
             name: self.name,
         }
     }

@@ -258,9 +258,10 @@ impl Database for EmbeddedDatabase {
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<ColumnEntry>, Error> {
         let (snapshot, restrictions) = (self.load_table(table).await?, self.principal_policies(principal));
         let table = restrictions.table(&snapshot, table, &self.name)?;
-        let (fields, positions, notes) = match restrictions.view(&snapshot, &table)? {
+        let view = restrictions.view(&snapshot, &table)?;
+        let (fields, positions, notes) = match &view {
             // The notes quote values, which may be hidden.
-            Some(view) => (view.schema.fields().clone(), view.positions, None),
+            Some(view) => (view.schema.fields().clone(), view.positions.clone(), None),
             None => {
                 let fields = table.columns().fields().clone();
                 let positions = (0..fields.len()).collect();
@@ -274,14 +275,19 @@ impl Database for EmbeddedDatabase {
             true => type_name(field.data_type()),
             false => field_type_name(field),
         };
-        let columns = fields.iter().zip(positions).map(|(field, position)| ColumnEntry {
-            name: field.name().clone(),
-            type_name: type_name(field),
-            nullable: field.is_nullable(),
-            comment: match position >= of_files {
+        let columns = fields.iter().zip(positions).map(|(field, position)| {
+            let facts = match position >= of_files {
                 true => Some(self.partition_comment(&table).to_owned()),
                 false => notes.and_then(|notes| notes.get(field.name()).cloned()),
-            },
+            };
+            ColumnEntry {
+                name: field.name().clone(),
+                type_name: type_name(field),
+                nullable: field.is_nullable(),
+                comment: facts.clone(),
+                facts,
+                is_masked: view.as_ref().is_some_and(|view| !view.is_unmasked(field.name())),
+            }
         });
         Ok(columns.collect())
     }

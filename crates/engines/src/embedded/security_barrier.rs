@@ -180,7 +180,7 @@ impl PrincipalPolicies {
                 _ => TableStatus::Unreadable(UNREADABLE_NOW.to_owned()),
             };
             let comment = Some("restricted by a row policy".to_owned());
-            TableEntry { name: entry.name.clone(), rows: None, comment, status }
+            TableEntry { name: entry.name.clone(), rows: None, facts: comment.clone(), comment, status }
         };
         // Notes contain the names of files and tables, which the principal may not be allowed to see.
         Arc::new(Catalog::from_tables(snapshot.catalog.tables.iter().map(seen).collect()))

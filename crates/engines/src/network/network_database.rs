@@ -205,6 +205,7 @@ impl Database for NetworkDatabase {
             name: name.clone(),
             rows: table.rows(),
             comment: table.parts.iter().find_map(|part| part.table.comment.clone()),
+            facts: None,
             status: TableStatus::Readable,
         };
         let mut catalog = Catalog::from_tables(known.tables.iter().map(entry).collect());
@@ -223,6 +224,8 @@ impl Database for NetworkDatabase {
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
             comment: (field.name() == NODE_COLUMN).then(|| "The node that holds the row.".to_owned()),
+            facts: None,
+            is_masked: false,
         });
         Ok(columns.collect())
     }

@@ -244,6 +244,7 @@ impl Database for SystemDatabase {
             name: name.to_owned(),
             rows: None,
             comment: Some(table.offered.table.description().description.clone().into_owned()),
+            facts: None,
             status: TableStatus::Readable,
         };
         Ok(Arc::new(Catalog::from_tables(self.visible_tables(principal).map(entry).collect())))
@@ -261,15 +262,18 @@ impl Database for SystemDatabase {
             Some(view) => view.positions.clone(),
             None => (0..description.columns.len()).collect(),
         };
-        let fields = view.map_or_else(|| table.schema.fields().clone(), |view| view.schema.fields().clone());
+        let fields = view.as_ref().map_or_else(|| table.schema.fields().clone(), |view| view.schema.fields().clone());
         let is_granted = self.grants_sensitive(principal);
         let columns = positions.into_iter().zip(&fields).filter_map(|(position, field)| {
             let column = description.columns.get(position)?;
+            let is_hidden = column.is_sensitive && !is_granted;
             Some(ColumnEntry {
                 name: field.name().clone(),
                 type_name: type_name(field.data_type()),
                 nullable: true,
-                comment: Some(column_comment(column, column.is_sensitive && !is_granted)),
+                comment: Some(column_comment(column, is_hidden)),
+                facts: None,
+                is_masked: is_hidden || view.as_ref().is_some_and(|view| !view.is_unmasked(field.name())),
             })
         });
         Ok(columns.collect())

@@ -66,6 +66,7 @@ impl Database for FlightSqlDatabase {
             name: table.name.clone(),
             rows: table.rows,
             comment: table.comment.clone(),
+            facts: None,
             status: table.unreadable.clone().map_or(TableStatus::Readable, TableStatus::Unreadable),
         });
         Ok(Arc::new(Catalog::from_tables(tables.collect())))
@@ -90,7 +91,7 @@ impl Database for FlightSqlDatabase {
                 name: field.name().clone(),
                 type_name: field_type_name(field),
                 nullable: field.is_nullable(),
-                comment: None,
+                ..ColumnEntry::default()
             })
             .collect())
     }

@@ -114,6 +114,7 @@ impl Database for TestTables {
         let entry = |name: String| TableEntry {
             rows: (name == "numbers").then_some(30),
             comment: (name == "numbers").then(|| "Some numbers".to_owned()),
+            facts: None,
             status: match name.as_str() {
                 "broken" => TableStatus::Unreadable("line 3 has 4 fields".to_owned()),
                 _ => TableStatus::Readable,
@@ -133,7 +134,7 @@ impl Database for TestTables {
             name: field.name().clone(),
             type_name: field_type_name(field),
             nullable: field.is_nullable(),
-            comment: None,
+            ..ColumnEntry::default()
         };
         Ok(schema.fields().iter().map(column).collect())
     }

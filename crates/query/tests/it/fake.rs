@@ -141,7 +141,7 @@ impl Database for FakeDatabase {
             name: (*name).to_owned(),
             type_name: (*type_name).to_owned(),
             nullable: true,
-            comment: None,
+            ..ColumnEntry::default()
         };
         Ok(columns.iter().map(column).collect())
     }

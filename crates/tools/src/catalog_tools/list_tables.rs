@@ -433,7 +433,7 @@ mod tests {
         let pattern = TablePattern::parse(pattern);
         let finds = |name: &&str| {
             let status = TableStatus::Readable;
-            let table = TableEntry { name: (*name).to_owned(), rows: None, comment: None, status };
+            let table = TableEntry { name: (*name).to_owned(), rows: None, comment: None, facts: None, status };
             pattern.missing_words(&table).is_some_and(|words| words.is_empty())
         };
         assert!(matching.iter().all(finds), "{matching:?}");
@@ -462,6 +462,7 @@ mod tests {
             type_name: "text".to_owned(),
             nullable: true,
             comment: comment.map(str::to_owned),
+            ..ColumnEntry::default()
         };
         let columns = [column("Customer_ID", None), column("total", Some("Sum in euros")), column("note", None)];
         assert_eq!(find_columns(&columns, &["customer"]).as_deref(), Some("Customer_ID"));

@@ -409,7 +409,7 @@ mod tests {
             name: (*name).to_owned(),
             type_name: (*type_name).to_owned(),
             nullable: true,
-            comment: None,
+            ..ColumnEntry::default()
         });
         match MetricColumns::recognize(table, entries.collect()) {
             Ok(columns) => columns.to_string(),

@@ -140,6 +140,7 @@ impl Database for FakeDatabase {
             name: table.name.to_owned(),
             rows: table.batch.as_ref().ok().map(|batch| batch.num_rows() as u64).filter(|_| self.missing.is_none()),
             comment: table.comment.map(str::to_owned),
+            facts: None,
             status: match table.batch {
                 Ok(_) => TableStatus::Readable,
                 Err(reason) => TableStatus::Unreadable(reason.to_owned()),
@@ -157,7 +158,7 @@ impl Database for FakeDatabase {
             name: field.name().clone(),
             type_name: field.data_type().to_string().to_uppercase(),
             nullable: field.is_nullable(),
-            comment: None,
+            ..ColumnEntry::default()
         };
         Ok(batch.schema().fields().iter().map(column).collect())
     }

@@ -30,6 +30,7 @@ impl Hundred {
             name: name.to_owned(),
             rows: rows.parse().ok(),
             comment: Some(comment.to_owned()).filter(|comment| !comment.is_empty()),
+            facts: None,
             status: TableStatus::Readable,
         }
     }

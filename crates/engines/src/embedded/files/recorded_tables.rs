@@ -154,6 +154,7 @@ impl RecordedSnapshots {
                     name: name.clone(),
                     rows: built.rows,
                     comment: built.comment.clone(),
+                    facts: built.comment.clone(),
                     status: TableStatus::Readable,
                 },
                 Err(reason) => unreadable_entry(name, reason),
@@ -168,7 +169,7 @@ impl RecordedSnapshots {
 
 fn unreadable_entry(name: &str, reason: &str) -> TableEntry {
     let status = TableStatus::Unreadable(reason.to_owned());
-    TableEntry { name: name.to_owned(), rows: None, comment: None, status }
+    TableEntry { name: name.to_owned(), rows: None, comment: None, facts: None, status }
 }
 
 fn has_same_files(before: &RecordedTables, now: &RecordedTables) -> bool {

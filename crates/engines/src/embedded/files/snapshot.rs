@@ -403,7 +403,7 @@ fn build_catalog(tables: &TablesByName, notes: Vec<String>) -> Catalog {
             Ok(table) => (table.rows, table.comment.clone(), TableStatus::Readable),
             Err(reason) => (None, None, TableStatus::Unreadable(reason.clone())),
         };
-        TableEntry { name: name.clone(), rows, comment, status }
+        TableEntry { name: name.clone(), rows, facts: comment.clone(), comment, status }
     };
     let mut entries: Vec<TableEntry> = tables.iter().map(entry).collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,0 +1,394 @@
+//! What people wrote about the data of a database: notes, descriptions, units, example questions and relationships.
+//!
+//! It has two layers. What the owner of the server wrote is for models as it stands. What a file beside the data says is
+//! data, as rows are.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::Principal;
+
+use crate::database::{Catalog, ColumnEntry, Database, DatabaseKind, Databases};
+
+/// What is known about the data of a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Knowledge {
+    /// Markdown about the whole database.
+    pub notes: Option<String>,
+    /// By the name of the table, as its catalog has it.
+    pub tables: BTreeMap<String, TableKnowledge>,
+    /// Questions with the statements that answer them.
+    pub examples: Vec<ExampleQuestion>,
+    /// Columns that join tables.
+    pub relationships: Vec<Relationship>,
+}
+
+/// What is known about a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct TableKnowledge {
+    /// What its rows are.
+    pub description: Option<String>,
+    /// By the name of the column.
+    pub columns: BTreeMap<String, ColumnKnowledge>,
+}
+
+/// What is known about a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ColumnKnowledge {
+    /// What its values mean.
+    pub description: Option<String>,
+    /// The unit of its values.
+    pub unit: Option<String>,
+    /// Values, each with its meaning.
+    pub values: BTreeMap<String, String>,
+    /// Other words for it.
+    pub synonyms: Vec<String>,
+    /// A typical value.
+    pub example: Option<String>,
+}
+
+/// A question with the statement that answers it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ExampleQuestion {
+    /// The question in plain words.
+    pub question: String,
+    /// The statement.
+    pub sql: String,
+}
+
+/// Two columns with the same values, over which their tables join.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Relationship {
+    /// The referencing column.
+    pub from: ColumnPath,
+    /// The referenced column.
+    pub to: ColumnPath,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColumnPath {
+    /// The table, as its catalog names it.
+    pub table: String,
+    /// The column.
+    pub column: String,
+}
+
+impl std::fmt::Display for ColumnPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.table, self.column)
+    }
+}
+
+impl ColumnPath {
+    /// Parses `table.column`. The name of the table may contain dots.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (table, column) = text.rsplit_once('.')?;
+        let is_complete = !table.is_empty() && !column.is_empty();
+        is_complete.then(|| Self { table: table.to_owned(), column: column.to_owned() })
+    }
+
+    fn below(&self, database: &str) -> Self {
+        Self { table: format!("{database}.{}", self.table), column: self.column.clone() }
+    }
+}
+
+impl Knowledge {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This knowledge, and what only `other` has. What both describe stays as it is here.
+    #[must_use]
+    pub fn completed_by(mut self, other: &Self) -> Self {
+        self.notes = match (self.notes.take(), &other.notes) {
+            (Some(own), Some(other)) => Some(format!("{}\n\n{other}", own.trim_end())),
+            (own, other) => own.or_else(|| other.clone()),
+        };
+        for (name, table) in &other.tables {
+            self.tables.entry(name.clone()).or_default().complete(table);
+        }
+        add_missing(&mut self.examples, &other.examples);
+        add_missing(&mut self.relationships, &other.relationships);
+        self
+    }
+
+    /// The same for a database that joins `database` with others. Notes and statements are those of one database.
+    fn below(&self, database: &str) -> Self {
+        let tables = self.tables.iter().map(|(name, table)| (format!("{database}.{name}"), table.clone()));
+        let relationships = self.relationships.iter().map(|relationship| Relationship {
+            from: relationship.from.below(database),
+            to: relationship.to.below(database),
+        });
+        Self { tables: tables.collect(), relationships: relationships.collect(), ..Self::default() }
+    }
+}
+
+fn add_missing<T: Clone + PartialEq>(own: &mut Vec<T>, others: &[T]) {
+    for other in others {
+        if !own.contains(other) {
+            own.push(other.clone());
+        }
+    }
+}
+
+impl TableKnowledge {
+    fn complete(&mut self, other: &Self) {
+        if self.description.is_none() {
+            self.description.clone_from(&other.description);
+        }
+        for (name, column) in &other.columns {
+            self.columns.entry(name.clone()).or_default().complete(column);
+        }
+    }
+}
+
+impl ColumnKnowledge {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn complete(&mut self, other: &Self) {
+        if self.description.is_none() {
+            self.description.clone_from(&other.description);
+        }
+        if self.unit.is_none() {
+            self.unit.clone_from(&other.unit);
+        }
+        if self.example.is_none() {
+            self.example.clone_from(&other.example);
+        }
+        if self.values.is_empty() {
+            self.values.clone_from(&other.values);
+        }
+        add_missing(&mut self.synonyms, &other.synonyms);
+    }
+}
+
+/// Knowledge that stands elsewhere than in the configuration, such as in a file beside the data, and changes by itself.
+#[async_trait]
+pub trait KnowledgeSource: Send + Sync + 'static {
+    /// What it says now. What cannot be read is left out.
+    async fn load(&self) -> Arc<Knowledge>;
+}
+
+/// What is known about a database, and from where.
+#[derive(Clone, Default)]
+pub struct DatabaseKnowledge {
+    owner: Arc<Knowledge>,
+    source: Option<Arc<dyn KnowledgeSource>>,
+    is_source_trusted: bool,
+}
+
+tidegate_core::impl_debug!(DatabaseKnowledge { owner, is_source_trusted });
+
+impl DatabaseKnowledge {
+    /// What the owner of the server wrote.
+    pub fn new(owner: Knowledge) -> Self {
+        Self { owner: Arc::new(owner), ..Self::default() }
+    }
+
+    /// Adds what `source` says. It is data, unless it is trusted: then it is as the words of the owner.
+    #[must_use]
+    pub fn with_source(self, source: Arc<dyn KnowledgeSource>, is_trusted: bool) -> Self {
+        Self { source: Some(source), is_source_trusted: is_trusted, ..self }
+    }
+
+    async fn load(&self, database: &str) -> KnowledgeLayers {
+        let (owner, database) = (self.owner.clone(), database.to_owned());
+        let Some(source) = &self.source else { return KnowledgeLayers { database, owner, files: Arc::default() } };
+        let files = source.load().await;
+        match self.is_source_trusted && !files.is_empty() {
+            true => {
+                let owner = Arc::new((*owner).clone().completed_by(&files));
+                KnowledgeLayers { database, owner, files: Arc::default() }
+            }
+            false => KnowledgeLayers { database, owner, files },
+        }
+    }
+}
+
+/// What is known about a database at one moment, by who says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct KnowledgeLayers {
+    database: String,
+    /// The words of the owner of the server, for models as they stand.
+    pub owner: Arc<Knowledge>,
+    /// The words of files, which are data.
+    pub files: Arc<Knowledge>,
+}
+
+impl KnowledgeLayers {
+    /// Both layers; what the first one says counts.
+    pub fn layers(&self) -> impl Iterator<Item = &Knowledge> {
+        [&*self.owner, &*self.files].into_iter()
+    }
+
+    /// What the layers say about `table`, whose name may begin with that of the database.
+    fn tables<'a>(&'a self, table: &str) -> Vec<&'a TableKnowledge> {
+        let short = table.strip_prefix(self.database.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        let named = |layer: &'a Knowledge| layer.tables.get(table).or_else(|| layer.tables.get(short?));
+        self.layers().filter_map(named).collect()
+    }
+
+    /// The description of `table`.
+    pub fn table_description(&self, table: &str) -> Option<&str> {
+        self.tables(table).into_iter().find_map(|table| table.description.as_deref())
+    }
+
+    /// What is known about `column` of `table`: nothing if it is masked, because it could reveal values.
+    pub fn column(&self, table: &str, column: &ColumnEntry) -> ColumnKnowledge {
+        let mut known = ColumnKnowledge::default();
+        if !column.is_masked {
+            for own in self.tables(table).into_iter().filter_map(|table| table.columns.get(&column.name)) {
+                known.complete(own);
+            }
+        }
+        known
+    }
+
+    /// Replaces comments in `columns` of `table` by descriptions. What the database itself states stays.
+    pub fn describe_columns(&self, table: &str, columns: &mut [ColumnEntry]) {
+        for column in columns {
+            if let Some(description) = self.column(table, column).description {
+                column.comment = Some(join_facts(column.facts.as_deref(), &description));
+            }
+        }
+    }
+
+    /// `catalog`, with descriptions of tables in place of their comments.
+    pub fn describe_catalog(&self, catalog: Arc<Catalog>) -> Arc<Catalog> {
+        if !catalog.tables.iter().any(|table| self.table_description(&table.name).is_some()) {
+            return catalog;
+        }
+        let mut described = Arc::unwrap_or_clone(catalog);
+        for table in &mut described.tables {
+            if let Some(description) = self.table_description(&table.name) {
+                table.comment = Some(join_facts(table.facts.as_deref(), description));
+            }
+        }
+        Arc::new(described)
+    }
+
+    /// A version tag, which changes with what is known.
+    pub fn version_tag(&self) -> String {
+        let mut hash = DefaultHasher::new();
+        self.hash(&mut hash);
+        format!("{:016x}", hash.finish())
+    }
+}
+
+fn join_facts(facts: Option<&str>, description: &str) -> String {
+    match facts {
+        Some(facts) => format!("{facts}; {description}"),
+        None => description.to_owned(),
+    }
+}
+
+impl Databases {
+    /// Adds what is known about databases, by their names.
+    #[must_use]
+    pub fn with_knowledge(mut self, knowledge: BTreeMap<String, DatabaseKnowledge>) -> Self {
+        self.knowledge = knowledge;
+        self
+    }
+
+    /// What is known about `database`. A federated one has what is known about the tables of the others.
+    pub async fn knowledge(&self, database: &dyn Database) -> KnowledgeLayers {
+        let name = database.name();
+        let mut layers = match self.knowledge.get(name) {
+            Some(known) => known.load(name).await,
+            None => KnowledgeLayers { database: name.to_owned(), ..KnowledgeLayers::default() },
+        };
+        if database.kind() == DatabaseKind::Federated {
+            for (other, known) in self.knowledge.iter().filter(|(other, _)| *other != name) {
+                let member = known.load(other).await;
+                let complete = |own: Arc<Knowledge>, of_member: &Knowledge| {
+                    Arc::new(Arc::unwrap_or_clone(own).completed_by(&of_member.below(other)))
+                };
+                layers.owner = complete(layers.owner, member.owner.as_ref());
+                layers.files = complete(layers.files, member.files.as_ref());
+            }
+        }
+        layers
+    }
+
+    /// The notes that the owner wrote about the databases of `principal`, with their names.
+    pub fn owner_notes<'a>(&'a self, principal: &'a Principal) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.visible_to(principal).filter_map(|database| {
+            let known = self.knowledge.get(database.name())?;
+            Some((database.name(), known.owner.notes.as_deref()?))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{TableEntry, TableStatus};
+
+    fn described(description: &str, column: ColumnKnowledge) -> TableKnowledge {
+        let columns = BTreeMap::from([("status".to_owned(), column)]);
+        TableKnowledge { description: Some(description.to_owned()), columns }
+    }
+
+    fn knowledge(description: &str, column: ColumnKnowledge) -> Knowledge {
+        let tables = BTreeMap::from([("orders".to_owned(), described(description, column))]);
+        Knowledge { tables, ..Knowledge::default() }
+    }
+
+    fn layers() -> KnowledgeLayers {
+        let unit = ColumnKnowledge { unit: Some("EUR".to_owned()), ..ColumnKnowledge::default() };
+        let files = ColumnKnowledge {
+            description: Some("State".to_owned()),
+            unit: Some("USD".to_owned()),
+            ..ColumnKnowledge::default()
+        };
+        KnowledgeLayers {
+            database: "shop".to_owned(),
+            owner: Arc::new(knowledge("Orders since 2020", unit)),
+            files: Arc::new(knowledge("All orders", files)),
+        }
+    }
+
+    #[test]
+    fn the_owner_counts_first() {
+        let column = ColumnEntry { name: "status".to_owned(), ..ColumnEntry::default() };
+        for table in ["orders", "shop.orders"] {
+            let known = layers().column(table, &column);
+            assert_eq!((known.unit.as_deref(), known.description.as_deref()), (Some("EUR"), Some("State")), "{table}");
+        }
+        assert!(layers().column("order", &column).is_empty());
+        let entry = |facts: Option<&str>| TableEntry {
+            name: "orders".to_owned(),
+            rows: None,
+            comment: Some("from the database".to_owned()),
+            facts: facts.map(str::to_owned),
+            status: TableStatus::Readable,
+        };
+        let catalog = Arc::new(Catalog::from_tables(vec![entry(None), entry(Some("view"))]));
+        let described = layers().describe_catalog(catalog);
+        let comments: Vec<Option<&str>> = described.tables.iter().map(|table| table.comment.as_deref()).collect();
+        assert_eq!(comments, [Some("Orders since 2020"), Some("view; Orders since 2020")]);
+    }
+
+    #[test]
+    fn a_masked_column_has_no_description() {
+        let masked = ColumnEntry { name: "status".to_owned(), is_masked: true, ..ColumnEntry::default() };
+        assert!(layers().column("orders", &masked).is_empty());
+        let mut columns = [masked.clone()];
+        layers().describe_columns("orders", &mut columns);
+        assert_eq!(columns, [masked]);
+    }
+
+    #[test]
+    fn a_path_ends_with_the_column() {
+        let path = ColumnPath::parse("sales.orders.customer_id").unwrap();
+        assert_eq!((path.table.as_str(), path.column.as_str()), ("sales.orders", "customer_id"));
+        assert!(["orders", "orders.", ".id", ""].iter().all(|text| ColumnPath::parse(text).is_none()));
+    }
+}
