@@ -95,6 +95,7 @@ pub fn register_allowed(
     let own = [
         resources::database_template(services),
         resources::table_template(services),
+        resources::notes_template(services),
         resources::job_template(services),
     ];
     let templates = own.into_iter().chain(result_resource::templates(services));

@@ -267,7 +267,8 @@ async fn render_summarise_table(services: Arc<ToolServices>, job: Arc<Job>) -> R
     let SummariseArguments { mut table, database } = parse_arguments(&job)?;
     let tables = std::iter::once(&mut table);
     let database = services.resolve_tables(database.as_deref(), tables, &job).await?.database;
-    let columns = database.columns(&table, job.principal()).await?;
+    let mut columns = database.columns(&table, job.principal()).await?;
+    services.databases.knowledge(&*database).await.describe_columns(&table, &mut columns);
     let catalog = database.catalog(job.principal()).await?;
     let rows = catalog.tables.iter().find(|entry| entry.name == table).and_then(|entry| entry.rows);
     let rows = rows.map_or_else(

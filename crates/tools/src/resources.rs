@@ -1,6 +1,7 @@
 //! Databases, tables and jobs as resources.
 //!
 //! - `tidegate://databases/{database}`: the tables of a database.
+//! - `tidegate://databases/{database}/notes`: what people wrote about it.
 //! - `tidegate://databases/{database}/tables/{table}`: the columns of a table and its first rows.
 //! - `tidegate://jobs/{id}`: one call of the caller, as in `list_jobs`.
 
@@ -13,11 +14,11 @@ use tidegate_core::{
 };
 use tidegate_query::{ColumnEntry, OutputOptions, TableEntry, TableStatus};
 use tidegate_runtime::{
-    Answer, Completer, Handler, Job, JobStatus, Resource, ResourceLister, ResourceTemplate, ResourceWatcher,
-    RunningCall,
+    Answer, AnswerMeta, Completer, Handler, Job, JobStatus, Resource, ResourceLister, ResourceTemplate,
+    ResourceWatcher, RunningCall,
 };
 
-use crate::catalog_tools::{list_catalogs, read_first_rows};
+use crate::catalog_tools::{KnowledgeText, list_catalogs, read_first_rows};
 use crate::operations::{jobs_as_rows, unknown_job_error};
 use crate::table_names::NameCompleter;
 use crate::tool_definition::context_handler;
@@ -97,6 +98,7 @@ fn base_database_template(services: &Arc<ToolServices>) -> ResourceTemplate {
 async fn read_database(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let database = services.databases.get(call.variable("database"), call.principal())?;
     let catalog = database.catalog(call.principal()).await?;
+    let catalog = services.databases.knowledge(&**database).await.describe_catalog(catalog);
     let tables: Vec<Value> = catalog.tables.iter().take(TABLES_LISTED_MAX).map(table_json).collect();
     let answer = json!({
         "name": database.name(), "kind": database.kind().name(), "sql": database.dialect().name(),
@@ -129,6 +131,74 @@ impl ResourceLister for DatabaseLister {
     }
 }
 
+const NOTES_TEMPLATE: &str = "tidegate://databases/{database}/notes";
+
+/// What people wrote about a database, for callers that may query it.
+pub(crate) fn notes_template(services: &Arc<ToolServices>) -> ResourceTemplate {
+    let mut template = base_notes_template(services);
+    template.completer = Some(Arc::new(NameCompleter(services.clone())));
+    template.lister = Some(Arc::new(NotesLister(services.clone())));
+    template.watcher = Some(Arc::new(NotesWatcher(services.clone())));
+    template
+}
+
+fn base_notes_template(services: &Arc<ToolServices>) -> ResourceTemplate {
+    let handler = context_handler(services, read_notes);
+    let description = "Notes on a database: what its tables and columns mean, joins, questions with their SQL.";
+    let mut template = ResourceTemplate::new(uri_template(NOTES_TEMPLATE), "notes", handler);
+    template.title = Some("Notes".to_owned());
+    template.description = Some(description.to_owned());
+    template.mime_type = Some("text/markdown".to_owned());
+    template
+}
+
+async fn read_notes(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
+    let database = services.databases.get(call.variable("database"), call.principal())?;
+    let knowledge = services.databases.knowledge(&**database).await;
+    let text = KnowledgeText::render(&knowledge, &**database, None, call.principal()).await;
+    if text.is_empty() {
+        return Ok(Answer::text(format!("There are no notes on {}.", database.name())));
+    }
+    Ok(Answer::written(move |reply| async move {
+        text.send(&reply).await?;
+        Ok(AnswerMeta::default())
+    }))
+}
+
+struct NotesLister(Arc<ToolServices>);
+
+#[async_trait]
+impl ResourceLister for NotesLister {
+    async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
+        let template = base_notes_template(&self.0);
+        let mut resources = Vec::new();
+        for database in self.0.databases.visible_to(principal) {
+            let knowledge = self.0.databases.knowledge(&**database).await;
+            if knowledge.layers().any(|layer| !layer.is_empty()) {
+                let (name, description) =
+                    (format!("{} notes", database.name()), format!("Notes on {}.", database.name()));
+                resources.push(resource_from_template(&template, &[database.name()], name, Some(description)));
+            }
+        }
+        Ok(resources)
+    }
+}
+
+/// Reports changes of what people wrote.
+struct NotesWatcher(Arc<ToolServices>);
+
+#[async_trait]
+impl ResourceWatcher for NotesWatcher {
+    async fn version_tag(&self, variables: &TemplateVariables, caller: &Caller) -> Result<Option<String>, Error> {
+        let name = variables.get("database").map(String::as_str);
+        match self.0.databases.get(name, &caller.principal) {
+            Ok(database) => Ok(Some(self.0.databases.knowledge(&**database).await.version_tag())),
+            // Hidden or absent.
+            Err(_) => Ok(None),
+        }
+    }
+}
+
 const TABLE_TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
 const ROWS_LISTED_MAX: usize = 5;
 /// Tables of all databases in the list at most; others are found by completion.
@@ -158,7 +228,8 @@ async fn read_table(services: Arc<ToolServices>, call: RunningCall) -> Result<An
     let mut table = call.variable("table").unwrap_or_default().to_owned();
     let tables = std::iter::once(&mut table);
     let database = services.resolve_tables(call.variable("database"), tables, &call).await?.database;
-    let columns = database.columns(&table, call.principal()).await?;
+    let mut columns = database.columns(&table, call.principal()).await?;
+    services.databases.knowledge(&*database).await.describe_columns(&table, &mut columns);
     let rows = read_first_rows(&*database, &table, ROWS_LISTED_MAX, call.job()).await?;
     let columns: Vec<Value> = columns.iter().map(column_json).collect();
     let described = json!({"database": database.name(), "table": table, "columns": columns}).to_string();

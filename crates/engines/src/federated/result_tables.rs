@@ -104,7 +104,7 @@ impl LoadedResult {
             Ok(()) => TableStatus::Readable,
             Err(error) => TableStatus::Unreadable(error.message().to_owned()),
         };
-        TableEntry { name, rows: self.table.row_count(), comment: Some(self.table.comment()), status }
+        TableEntry { name, rows: self.table.row_count(), comment: Some(self.table.comment()), facts: Some(self.table.comment()), status }
     }
 
     pub(super) async fn columns(&self) -> std::result::Result<Vec<ColumnEntry>, Error> {
@@ -112,7 +112,7 @@ impl LoadedResult {
             name: field.name().clone(),
             type_name: field_type_name(field),
             nullable: field.is_nullable(),
-            comment: None,
+            ..ColumnEntry::default()
         };
         Ok(self.schema().await?.fields().iter().map(column).collect())
     }

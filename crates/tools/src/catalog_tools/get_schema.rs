@@ -9,10 +9,11 @@ use futures::TryStreamExt;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{Error, ErrorKind, Format, shorten};
-use tidegate_query::{ColumnEntry, ColumnFormatter, Database, QueryRows, TableStorage};
+use tidegate_query::{ColumnEntry, ColumnFormatter, ColumnKnowledge, Database, QueryRows, TableStorage};
 use tidegate_runtime::{AdapterDetail, Answer, AnswerMeta, Job, RunningCall, Tool};
 use tidegate_sql::Statement;
 
+use super::knowledge::{KnowledgeText, list_synonyms, list_values};
 use super::profile::ProfileColumns;
 use crate::arguments::{OutputArguments, parse_arguments};
 use crate::tool_definition::{InputSchemaBuilder, context_handler, read_only_tool};
@@ -66,11 +67,15 @@ enum TableArgument {
 struct DescribedTable {
     name: String,
     columns: Vec<ColumnEntry>,
+    /// What people wrote about each of the columns.
+    known: Vec<ColumnKnowledge>,
 }
 
 async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let Arguments { database, table, samples: expected, profile, shape } = parse_arguments(&call)?;
     let output_options = shape.output_options("Use extract=name for the names alone.")?;
+    // Programs that set a format expect only rows, with every column.
+    let is_for_model = shape.is_default() && call.format().is_none();
     let (requested, is_list) = match table {
         TableArgument::One(table) => (vec![table], false),
         TableArgument::Several(tables) => (tables, true),
@@ -81,17 +86,20 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
     }
     let mut names = requested.clone();
     let database = services.resolve_tables(database.as_deref(), names.iter_mut(), &call).await?.database;
+    let knowledge = services.databases.knowledge(&*database).await;
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
     let mut profiles = ProfileColumns::new();
     for (name, requested) in names.iter().zip(requested) {
-        let columns = database.columns(name, call.principal()).await?;
+        let mut columns = database.columns(name, call.principal()).await?;
+        knowledge.describe_columns(name, &mut columns);
         if expected > 0 {
             samples.add(&*database, name, &columns, expected, call.job()).await?;
         }
         if profile {
             profiles.add(&services, &*database, name, &columns, call.job()).await?;
         }
-        tables.push(DescribedTable { name: requested, columns });
+        let known = columns.iter().map(|column| knowledge.column(name, column)).collect();
+        tables.push(DescribedTable { name: requested, columns, known });
     }
     let mut answer = describe_columns(&tables, is_list);
     if expected > 0 {
@@ -100,9 +108,18 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
     if profile {
         answer = profiles.append_to(answer);
     }
-    let answer = services.executor.answer_rows(answer.into_rows()?, output_options);
+    let rows = answer.into_rows()?;
+    let rows = if is_for_model { rows.without_nulls() } else { rows };
+    let answer = services.executor.answer_rows(rows, output_options);
     Ok(answer.followed_by(move |reply, meta| async move {
         let job = reply.job();
+        if is_for_model {
+            let text = KnowledgeText::render(&knowledge, &*database, Some(&names[..]), job.principal()).await;
+            if !text.is_empty() {
+                reply.end_text().await?;
+                text.send(&reply).await?;
+            }
+        }
         // Other nodes show the size of a part of a table.
         let (Some(Format::Arrow), [name], false) = (job.format(), &names[..], is_list) else { return Ok(meta) };
         let TableStorage { bytes, indexed_columns } = database.table_storage(name, job.principal()).await?;
@@ -118,11 +135,24 @@ fn describe_columns(tables: &[DescribedTable], is_list: bool) -> TableBuilder {
         let names = tables.iter().flat_map(|table| std::iter::repeat_n(Some(table.name.clone()), table.columns.len()));
         described = described.with_column("table", text_column(names));
     }
-    described
+    described = described
         .with_column("name", text_column(columns().map(|column| Some(column.name.clone()))))
         .with_column("type", text_column(columns().map(|column| Some(column.type_name.clone()))))
         .with_column("nullable", boolean_column(columns().map(|column| column.nullable)))
-        .with_column("comment", text_column(columns().map(|column| column.comment.clone())))
+        .with_column("comment", text_column(columns().map(|column| column.comment.clone())));
+    let details: [(&'static str, fn(&ColumnKnowledge) -> Option<String>); 4] = [
+        ("unit", |known| known.unit.clone()),
+        ("values", list_values),
+        ("synonyms", list_synonyms),
+        ("example", |known| known.example.clone()),
+    ];
+    for (name, detail) in details {
+        let texts: Vec<Option<String>> = tables.iter().flat_map(|table| &table.known).map(detail).collect();
+        if texts.iter().any(Option::is_some) {
+            described = described.with_column(name, text_column(texts.into_iter()));
+        }
+    }
+    described
 }
 
 const SAMPLES_MAX: usize = 20;

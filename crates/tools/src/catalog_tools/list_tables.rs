@@ -287,7 +287,10 @@ async fn find_tables<'a>(
                 continue;
             };
             // A table that cannot be read has no columns to find.
-            let columns = find_columns(&read.unwrap_or_default(), words);
+            let mut columns = read.unwrap_or_default();
+            listing.knowledge.describe_columns(&table.name, &mut columns);
+            let synonyms = |column: &ColumnEntry| listing.knowledge.column(&table.name, column).synonyms;
+            let columns = find_columns(&columns, words, synonyms);
             found.extend(columns.map(|columns| (*index, FoundTable { table, columns: Some(columns) })));
         }
     }
@@ -295,11 +298,16 @@ async fn find_tables<'a>(
     FoundTables { tables: found.into_iter().map(|(_, table)| table).collect(), unsearched }
 }
 
-/// The names of the columns with `words` in their names or comments; `None` unless each word is in one of them.
-fn find_columns(columns: &[ColumnEntry], words: &[&str]) -> Option<String> {
+/// The names of the columns with `words` in their names, comments or synonyms; `None` unless each word is in one of them.
+fn find_columns(
+    columns: &[ColumnEntry],
+    words: &[&str],
+    synonyms: impl Fn(&ColumnEntry) -> Vec<String>,
+) -> Option<String> {
     let has = |column: &ColumnEntry, word: &str| {
         let texts = [Some(&column.name), column.comment.as_ref()];
-        texts.into_iter().flatten().any(|text| text.to_lowercase().contains(word))
+        let contains = |text: &String| text.to_lowercase().contains(word);
+        texts.into_iter().flatten().any(contains) || synonyms(column).iter().any(contains)
     };
     let is_complete = words.iter().all(|word| columns.iter().any(|column| has(column, word)));
     let named = columns.iter().filter(|column| words.iter().any(|word| has(column, word)));
@@ -465,9 +473,15 @@ mod tests {
             ..ColumnEntry::default()
         };
         let columns = [column("Customer_ID", None), column("total", Some("Sum in euros")), column("note", None)];
-        assert_eq!(find_columns(&columns, &["customer"]).as_deref(), Some("Customer_ID"));
-        assert_eq!(find_columns(&columns, &["customer", "euro"]).as_deref(), Some("Customer_ID, total"));
-        assert_eq!(find_columns(&columns, &["customer", "dollar"]), None);
+        let none = |_: &ColumnEntry| Vec::new();
+        assert_eq!(find_columns(&columns, &["customer"], none).as_deref(), Some("Customer_ID"));
+        assert_eq!(find_columns(&columns, &["customer", "euro"], none).as_deref(), Some("Customer_ID, total"));
+        assert_eq!(find_columns(&columns, &["customer", "dollar"], none), None);
+        let synonyms = |column: &ColumnEntry| match column.name.as_str() {
+            "total" => vec!["Revenue".to_owned()],
+            _ => Vec::new(),
+        };
+        assert_eq!(find_columns(&columns, &["revenue"], synonyms).as_deref(), Some("total"));
     }
 
     fn grouped(names: &[&str]) -> Vec<(String, Option<u64>)> {

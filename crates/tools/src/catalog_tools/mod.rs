@@ -2,14 +2,15 @@
 //! their own.
 
 pub(crate) mod get_schema;
+mod knowledge;
 pub(crate) mod list_tables;
 mod profile;
 
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, Database, Databases, QueryRows, TableStatus};
+use tidegate_core::{Error, Principal, shorten};
+use tidegate_query::{Catalog, Database, Databases, KnowledgeLayers, QueryRows, TableStatus};
 use tidegate_runtime::{Answer, Job, RunningCall, Tool};
 
 use crate::arguments::{OutputArguments, parse_arguments};
@@ -18,10 +19,13 @@ use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 pub(crate) use self::get_schema::{fetch_examples, read_first_rows};
+pub(crate) use self::knowledge::KnowledgeText;
 
 pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,
+    /// The tables, with their descriptions in place of comments.
     pub(crate) catalog: Result<Arc<Catalog>, Error>,
+    pub(crate) knowledge: KnowledgeLayers,
 }
 
 /// The database of that name, or all by name. If one is unavailable, only its own listing contains the error.
@@ -35,8 +39,9 @@ pub(crate) async fn list_catalogs(
         None => databases.visible_to(principal).cloned().collect(),
     };
     Ok(join_all(chosen.into_iter().map(|database| async move {
-        let catalog = database.catalog(principal).await;
-        DatabaseListing { database, catalog }
+        let (catalog, knowledge) = (database.catalog(principal).await, databases.knowledge(&*database).await);
+        let catalog = catalog.map(|catalog| knowledge.describe_catalog(catalog));
+        DatabaseListing { database, catalog, knowledge }
     }))
     .await)
 }
@@ -66,7 +71,7 @@ async fn handle_list_databases(services: Arc<ToolServices>, call: RunningCall) -
 
 fn listings_as_rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {
     let tables = |listing: &DatabaseListing| listing.catalog.as_ref().ok().map(|catalog| catalog.tables.len() as u64);
-    TableBuilder::new()
+    let listed = TableBuilder::new()
         .with_column("name", text_column(found.iter().map(|listing| Some(listing.database.name().to_owned()))))
         .with_column("kind", text_column(found.iter().map(|listing| Some(listing.database.kind().name().to_owned()))))
         .with_column(
@@ -74,8 +79,24 @@ fn listings_as_rows(found: &[DatabaseListing]) -> Result<QueryRows, Error> {
             text_column(found.iter().map(|listing| Some(listing.database.dialect().name().to_owned()))),
         )
         .with_column("tables", count_column(found.iter().map(tables)))
-        .with_column("status", text_column(found.iter().map(|listing| Some(listing_status(listing)))))
-        .into_rows()
+        .with_column("status", text_column(found.iter().map(|listing| Some(listing_status(listing)))));
+    if !found.iter().any(|listing| first_note(listing).is_some()) {
+        return listed.into_rows();
+    }
+    listed.with_column("notes", text_column(found.iter().map(first_note))).into_rows()
+}
+
+/// Characters of a note in a list of databases.
+const NOTE_CHARACTERS_MAX: usize = 200;
+
+/// The first line of what people wrote about a database, without the marks of a heading.
+pub(crate) fn first_line(notes: &str) -> Option<String> {
+    let line = notes.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty())?;
+    Some(shorten(line.to_owned(), NOTE_CHARACTERS_MAX))
+}
+
+fn first_note(listing: &DatabaseListing) -> Option<String> {
+    listing.knowledge.layers().find_map(|layer| first_line(layer.notes.as_deref()?))
 }
 
 fn listing_status(listing: &DatabaseListing) -> String {

@@ -11,6 +11,7 @@
 //! - `declared_http`, `declared_resources`: declared entries; `declared_files`: large files; `declared_elicitation`:
 //!   prompts to the person behind a call.
 //! - `missing_nodes`: answers without the rows of some nodes.
+//! - `knowledge`: what people wrote about a database.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -22,6 +23,7 @@ mod discover;
 mod fake;
 mod function_tools;
 mod ingest_tools;
+mod knowledge;
 mod log_answers;
 mod log_counting;
 mod missing_nodes;

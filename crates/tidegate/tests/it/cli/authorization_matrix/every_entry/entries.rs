@@ -33,7 +33,13 @@ const EXEMPTIONS: &[(&[Point], &str, &[&str])] = {
         (
             &[Fence, Budget, Rows],
             "describes a statement, tables, columns or tools, without rows",
-            &["explain", "find_tool", "tidegate://databases/{database}", "tidegate://logs/{source}"],
+            &[
+                "explain",
+                "find_tool",
+                "tidegate://databases/{database}",
+                "tidegate://databases/{database}/notes",
+                "tidegate://logs/{source}",
+            ],
         ),
         (
             &[Fence, Budget, Rows],
@@ -251,6 +257,7 @@ fn resources() -> Vec<Entry> {
         resource("badges://of/{id}", "badges://of/7"),
         resource("badges://file", "badges://file"),
         resource("tidegate://databases/{database}", "tidegate://databases/shop"),
+        resource("tidegate://databases/{database}/notes", "tidegate://databases/shop/notes"),
         resource("tidegate://databases/{database}/tables/{table}", "tidegate://databases/shop/tables/badges"),
         resource("tidegate://jobs/{id}", "tidegate://jobs/JOB_ID"),
         resource("tidegate://logs/{source}", "tidegate://logs/badge_log"),
@@ -281,6 +288,7 @@ fn completions() -> Vec<Entry> {
         of_prompt("investigate", "source"),
         of_template("badges://of/{id}", "id"),
         of_template("tidegate://databases/{database}", "database"),
+        of_template("tidegate://databases/{database}/notes", "database"),
         of_template("tidegate://databases/{database}/tables/{table}", "table"),
         of_template("tidegate://jobs/{id}", "id"),
         of_template("tidegate://logs/{source}", "source"),
