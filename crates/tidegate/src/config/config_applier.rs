@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use super::databases::{OpenDatabases, OpenedDatabase, build_tenancy};
 use super::declared_entries::add_declared_entries;
 use super::handlers::EntriesWithHandlers;
+use super::knowledge::load_knowledge;
 use super::mqtt::{DeclaredReceiver, MqttReceivers, build_receivers};
 use super::problem::ConfigProblem;
 use super::problems::Problems;
@@ -314,7 +315,8 @@ impl ConfigApplier {
         let receivers = ReceiverDatabases::find(config, &open, &problems).await;
         receivers.add_sources(&mut sources);
         let mqtt = build_receivers(loaded, &open, &problems).await;
-        let databases = Databases::new(databases).with_tenancy(tenancy.clone());
+        let knowledge = load_knowledge(loaded, &open, &problems).await;
+        let databases = Databases::new(databases).with_tenancy(tenancy.clone()).with_knowledge(knowledge);
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);
         let mut state = state.entries(|entries| {

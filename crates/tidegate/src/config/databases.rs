@@ -29,7 +29,7 @@ use tidegate_tools::TableFunctions;
 use super::problem::ConfigProblem;
 use super::problems::Problems;
 use super::quantities::{OneOrMany, SecretText};
-use super::types::{ClientTlsConfig, Config, PolicyConfig, RoleChoice};
+use super::types::{AboutConfig, ClientTlsConfig, Config, PolicyConfig, RoleChoice};
 use super::{LoadedConfig, policies};
 use crate::ingest::{DeclaredTables, FolderUse, OpenedTables};
 use crate::server_tables::ServerTables;
@@ -139,6 +139,10 @@ pub(crate) struct UsedKeys<'a> {
     pub(crate) ingest_tables: Option<Vec<String>>,
     /// The folder of the tables that take rows.
     pub(crate) folder: Option<&'a FolderConfig>,
+    /// Whether the types of columns can be declared.
+    pub(crate) has_column_types: bool,
+    /// Files that may have one beside them that describes them, and how it is read.
+    pub(crate) about: Option<(AboutConfig, Vec<String>)>,
 }
 
 /// The databases that are opened, and what is needed for it.

@@ -51,13 +51,18 @@ impl Document {
             }
         }
         let problems = merger.problems;
-        if problems.is_empty() { Self::build(files, &root, variables) } else { Err(problems) }
+        if problems.is_empty() { Self::build(files, &root, Some(variables)) } else { Err(problems) }
+    }
+
+    /// Parses the text of a file that others write: no variable is expanded, and no file is included.
+    pub(crate) fn parse_data(path: &Path, text: &str) -> Result<Self, Vec<ConfigProblem>> {
+        Self::build(vec![path.to_owned()], &parse_document(text, 0)?, None)
     }
 
     fn build(
         files: Vec<PathBuf>,
         root: &YamlNode,
-        variables: &VariableResolver<'_>,
+        variables: Option<&VariableResolver<'_>>,
     ) -> Result<Self, Vec<ConfigProblem>> {
         let mut builder =
             ValueBuilder { positions: BTreeMap::new(), expanded: BTreeMap::new(), problems: Vec::new(), variables };
@@ -171,7 +176,8 @@ struct ValueBuilder<'a> {
     positions: BTreeMap<String, ValuePosition>,
     expanded: BTreeMap<String, ExpandedText>,
     problems: Vec<ConfigProblem>,
-    variables: &'a VariableResolver<'a>,
+    /// Without it, no variable is expanded.
+    variables: Option<&'a VariableResolver<'a>>,
 }
 
 impl ValueBuilder<'_> {
@@ -197,7 +203,7 @@ impl ValueBuilder<'_> {
     }
 
     fn expand_scalar(&mut self, text: &str, is_plain: bool, position: ValuePosition, path: String) -> Value {
-        match self.variables.expand(text) {
+        match self.variables.map_or(Ok(None), |variables| variables.expand(text)) {
             Ok(None) if is_plain => parse_plain_scalar(text),
             Ok(None) => Value::from(text),
             // The value of a variable is always text.

@@ -71,7 +71,9 @@ pub(super) fn engine_tables(
 ) -> Result<Option<Vec<DeclaredTable>>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     let is_named = |name: &String| names.as_ref().is_some_and(|names| names.contains(name));
-    for name in options.keys().filter(|name| !is_named(name)) {
+    // Other tables may be described.
+    let unnamed = options.iter().filter(|(name, table)| !is_named(name) && !table.stamp.is_empty());
+    for (name, _) in unnamed {
         problems.add(format_args!("tables.{name}"), "is not among the tables of ingest");
     }
     let declare = |name: String| {

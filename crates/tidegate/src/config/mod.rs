@@ -1,5 +1,6 @@
 //! `tidegate.yaml`: reading it, checking it, and building a node from it.
 
+mod about_files;
 mod authentication;
 mod compose;
 mod config_applier;
@@ -18,6 +19,7 @@ mod handlers;
 mod includes;
 mod ingest;
 mod ingest_numbers;
+mod knowledge;
 mod limits;
 mod logs;
 mod metrics;
@@ -130,7 +132,9 @@ impl LoadedConfig {
         let client_tls = databases::client_tls_files(&self.config.databases).map(|path| self.resolve(path));
         let patterns = self.config.include.iter().flat_map(|include| include.clone().into_vec());
         let patterns = patterns.map(|pattern| self.resolve(pattern));
-        self.document.files.iter().cloned().chain(patterns).chain(credentials).chain(tls).chain(client_tls).collect()
+        let notes = knowledge::notes_files(&self.config.databases).map(|path| self.resolve(path));
+        let own = self.document.files.iter().cloned().chain(patterns).chain(credentials);
+        own.chain(tls).chain(client_tls).chain(notes).collect()
     }
 
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {

@@ -6,6 +6,7 @@
 //!
 //! Depends on no engine and opens nothing: `fuzz/` compiles this module separately, without the kinds of databases.
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use tidegate_core::{join_alternatives, misspelled_name, nearest_names};
@@ -13,18 +14,14 @@ use tidegate_core::{join_alternatives, misspelled_name, nearest_names};
 use super::databases;
 use super::document::Document;
 use super::problem::ConfigProblem;
-use super::types::Config;
+use super::types::{Config, KnowledgeConfig};
 
 const PROBLEMS_MAX: usize = 50;
 
 /// The configuration in `document`. Its values may still contradict each other.
 pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProblem>> {
-    let schema = schema();
-    let mut checker = SchemaChecker { document, root: &schema, problems: Vec::new(), kind_problems: Vec::new() };
-    checker.value(&document.value, &schema, &Kinds::default(), "");
-    let SchemaChecker { mut problems, mut kind_problems, .. } = checker;
+    let (problems, mut kind_problems) = check_structure(document, &schema());
     if !problems.is_empty() {
-        problems.truncate(PROBLEMS_MAX);
         return Err(problems);
     }
     let config: Config = serde_path_to_error::deserialize(document.value.clone()).map_err(|error| {
@@ -33,6 +30,21 @@ pub(crate) fn parse_config(document: &Document) -> Result<Config, Vec<ConfigProb
     })?;
     kind_problems.truncate(PROBLEMS_MAX);
     Ok(Config { kind_problems, ..config })
+}
+
+/// What the file `document` beside the data says, unless a value has a wrong type; and what is wrong with its structure.
+pub(crate) fn parse_knowledge(document: &Document) -> (Option<KnowledgeConfig>, Vec<ConfigProblem>) {
+    let (problems, _) = check_structure(document, &schema_of::<KnowledgeConfig>());
+    (serde_json::from_value(document.value.clone()).ok(), problems)
+}
+
+/// The first problems of the structure of `document`, and those of the kinds of its databases.
+fn check_structure(document: &Document, schema: &Value) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
+    let mut checker = SchemaChecker { document, root: schema, problems: Vec::new(), kind_problems: Vec::new() };
+    checker.value(&document.value, schema, &Kinds::default(), "");
+    let SchemaChecker { mut problems, kind_problems, .. } = checker;
+    problems.truncate(PROBLEMS_MAX);
+    (problems, kind_problems)
 }
 
 /// A library may quote the value of a variable in its message, so that such a message is replaced.
@@ -44,7 +56,11 @@ fn redacted_message(document: &Document, error: &serde_path_to_error::Error<serd
 }
 
 pub(crate) fn schema() -> Value {
-    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>().to_value()
+    schema_of::<Config>()
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
 }
 
 struct SchemaChecker<'a> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use tidegate_auth::Secret;
 
+use super::types::ColumnConfig;
 use crate::quantity::{self, LimitValue};
 
 /// A YAML scalar: `4096` and `40KB` are both sizes.
@@ -104,7 +105,7 @@ impl OneOrMany {
     }
 }
 
-/// The types of columns by name, in the order of the file.
+/// The types of columns by name, in the order of the file. Columns that are only described are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ColumnTypes(pub(crate) Vec<(String, String)>);
 
@@ -125,8 +126,12 @@ impl<'de> Visitor<'de> for ColumnTypesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<ColumnTypes, A::Error> {
         let mut columns = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            columns.push(entry);
+        while let Some((name, column)) = entries.next_entry::<String, ColumnConfig>()? {
+            let kind = match column {
+                ColumnConfig::Type(kind) => Some(kind),
+                ColumnConfig::Described(described) => described.kind,
+            };
+            columns.extend(kind.map(|kind| (name, kind)));
         }
         Ok(ColumnTypes(columns))
     }
@@ -142,6 +147,6 @@ impl JsonSchema for ColumnTypes {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        BTreeMap::<String, String>::json_schema(generator)
+        BTreeMap::<String, ColumnConfig>::json_schema(generator)
     }
 }

@@ -38,6 +38,7 @@ mod ingested_tables;
 mod init;
 mod irregular_files;
 mod journals;
+mod knowledge;
 mod large_events;
 mod log_advice;
 mod log_masks;

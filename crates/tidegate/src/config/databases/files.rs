@@ -15,7 +15,7 @@ use super::{ConfiguredDatabase, KindParts, Opening, OpeningResult, UsedKeys, key
 use crate::config::problem::ConfigProblem;
 use crate::config::problems::Problems;
 use crate::config::quantities::OneOrMany;
-use crate::config::types::{FileTableConfig, InferConfig, PolicyConfig, QuotesConfig, RaggedConfig};
+use crate::config::types::{AboutConfig, FileTableConfig, InferConfig, PolicyConfig, QuotesConfig, RaggedConfig};
 
 /// Files of CSV, Parquet, JSON and other formats, sheets and logs.
 #[derive(Deserialize, JsonSchema)]
@@ -30,11 +30,21 @@ pub(super) struct FilesConfig {
     policies: Vec<PolicyConfig>,
     /// Whether log files become log sources. Default: true.
     log_sources: Option<bool>,
+    /// What a file _about.yaml in a folder says about its tables: data, trusted as the words of the owner of the
+    /// server, or ignored. Default: data.
+    #[serde(default)]
+    about: AboutConfig,
 }
 
 impl ConfiguredDatabase for FilesConfig {
     fn used_keys(&self) -> UsedKeys<'_> {
-        UsedKeys { policies: &self.policies, log_sources: self.log_sources, ..UsedKeys::default() }
+        UsedKeys {
+            policies: &self.policies,
+            log_sources: self.log_sources,
+            has_column_types: true,
+            about: Some((self.about, self.files.clone().into_vec())),
+            ..UsedKeys::default()
+        }
     }
 
     fn open(&self, name: &str, path: &str, opening: &mut Opening<'_>) -> OpeningResult {
@@ -64,7 +74,8 @@ fn build_text_tables(
 ) -> Result<BTreeMap<String, TextTableOptions>, Vec<ConfigProblem>> {
     let problems = Problems::at_path(path);
     let mut tables = BTreeMap::new();
-    for (name, entry) in entries {
+    // Tables that are only described have no options.
+    for (name, entry) in entries.iter().filter(|(_, entry)| **entry != FileTableConfig::default()) {
         let problems = problems.at(format_args!("tables.{name}"));
         tables.insert(name.clone(), text_table(entry, &problems));
     }

@@ -71,7 +71,8 @@ impl FolderConfig {
 impl ConfiguredDatabase for FolderConfig {
     fn used_keys(&self) -> UsedKeys<'_> {
         let ingest_tables = Some(self.tables.keys().cloned().collect());
-        UsedKeys { policies: &self.policies, ingest_tables, folder: Some(self), ..UsedKeys::default() }
+        let (folder, has_column_types) = (Some(self), true);
+        UsedKeys { policies: &self.policies, ingest_tables, folder, has_column_types, ..UsedKeys::default() }
     }
 
     /// It stays if this process uses the folder just as before. Another process may have taken or left it, and a closed one

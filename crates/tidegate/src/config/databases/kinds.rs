@@ -25,6 +25,7 @@ use super::sqlite::SqliteConfig;
 use super::system::SystemTablesConfig;
 use super::{ConfiguredDatabase, Opening, OpeningResult, UsedKeys};
 use crate::config::problem::ConfigProblem;
+use crate::config::types::KnowledgeConfig;
 
 /// The kinds. Of several keys that are present, the first one counts: `ingest` is also a key of other kinds.
 static KINDS: [Kind; 10] = [
@@ -110,6 +111,7 @@ pub(in crate::config) fn advice(kind: &str, key: &str) -> Option<&'static str> {
 pub(crate) struct DatabaseConfig {
     pub(crate) name: String,
     pub(crate) tenants: Option<Vec<String>>,
+    pub(in crate::config) knowledge: KnowledgeConfig,
     /// All keys, in the order of the file: columns are declared in it.
     keys: String,
     pub(super) kind: Arc<dyn ConfiguredDatabase>,
@@ -154,11 +156,12 @@ impl<'de> Deserialize<'de> for DatabaseConfig {
         let keys: Map<String, Value> = Map::deserialize(deserializer)?;
         let shared = SharedKeys::deserialize(Value::Object(keys.clone()));
         let SharedKeys { name, tenants } = shared.map_err(D::Error::custom)?;
+        let knowledge = KnowledgeConfig::deserialize(Value::Object(keys.clone())).map_err(D::Error::custom)?;
         let kind: Arc<dyn ConfiguredDatabase> = match KINDS.iter().find(|kind| keys.contains_key(kind.key)) {
             Some(kind) => (kind.parse)(keys.clone()),
             None => Arc::new(UnreadableKeys(None)),
         };
-        Ok(Self { name, tenants, keys: Value::Object(keys).to_string(), kind })
+        Ok(Self { name, tenants, knowledge, keys: Value::Object(keys).to_string(), kind })
     }
 }
 
@@ -175,10 +178,17 @@ impl JsonSchema for DatabaseConfig {
 
 /// The schema of the keys of a kind, with those of all kinds.
 fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    let (mut schema, mut shared) = (T::json_schema(generator), SharedKeys::json_schema(generator));
-    if let (Some(Value::Object(mut keys)), Some(Value::Object(own))) =
-        (shared.remove("properties"), schema.remove("properties"))
-    {
+    let mut schema = T::json_schema(generator);
+    let mut keys = Map::new();
+    for mut shared in [SharedKeys::json_schema(generator), KnowledgeConfig::json_schema(generator)] {
+        if let Some(Value::Object(properties)) = shared.remove("properties") {
+            keys.extend(properties);
+        }
+    }
+    if let Some(Value::Object(own)) = schema.remove("properties") {
+        if let (Some(own), Some(shared)) = (own.get("tables"), keys.get("tables")) {
+            add_table_keys(own, shared, generator);
+        }
         keys.extend(own);
         schema.insert("properties".to_owned(), keys.into());
         schema.insert("additionalProperties".to_owned(), false.into());
@@ -190,6 +200,24 @@ fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let reference = Schema::new_ref(format!("#/$defs/{name}"));
     generator.definitions_mut().insert(name.into_owned(), schema.to_value());
     reference
+}
+
+/// Adds the keys of the tables of all kinds to those of one kind. Both are maps, whose values refer to definitions.
+fn add_table_keys(own: &Value, shared: &Value, generator: &mut SchemaGenerator) {
+    let definition = |tables: &Value| {
+        let reference = tables["additionalProperties"]["$ref"].as_str()?;
+        reference.strip_prefix("#/$defs/").map(str::to_owned)
+    };
+    let (Some(own), Some(shared)) = (definition(own), definition(shared)) else { return };
+    let definitions = generator.definitions_mut();
+    let Some(Value::Object(further)) = definitions.get(&shared).map(|shared| shared["properties"].clone()) else {
+        return;
+    };
+    if let Some(Value::Object(keys)) = definitions.get_mut(&own).and_then(|own| own.get_mut("properties")) {
+        for (key, schema) in further {
+            keys.entry(key).or_insert(schema);
+        }
+    }
 }
 
 fn parse_keys<T: ConfiguredDatabase + DeserializeOwned>(keys: Map<String, Value>) -> Arc<dyn ConfiguredDatabase> {
@@ -244,12 +272,21 @@ mod tests {
     }
 
     #[test]
+    fn databases_of_all_kinds_have_descriptions() {
+        let meanings = "notes: N, examples: [{question: Q, sql: SELECT 1}], relationships: [{from: t.a, to: u.a}], tables: {t: \
+                        {description: T, columns: {a: {description: A, unit: EUR, values: {1: paid, open: 2}}}}}";
+        for kind in ["files", "sqlite", "postgres", "mysql", "journal", "ingest"] {
+            assert_eq!(problems(&format!("{{name: a, {kind}: a, {meanings}}}")), Vec::<String>::new(), "{kind}");
+        }
+        assert_eq!(problems(&format!("{{name: a, federated: [b], {meanings}}}")), Vec::<String>::new());
+    }
+
+    #[test]
     fn keys_of_other_kinds_are_problems() {
-        let journal = problems("{name: a, journal: a, token: t, ingest: b, tables: {t: {}}}");
+        let journal = problems("{name: a, journal: a, token: t, ingest: b, tables: {t: {description: T}}}");
         insta::assert_snapshot!(journal.join("\n"), @r"
         databases[0].token: is for a database with flight_sql; this one has journal
         databases[0].ingest: is for a database of its own, or one with sqlite, postgres, mysql or network; this one has journal
-        databases[0].tables: is for a database with files, sqlite, postgres, mysql or ingest; this one has journal
         ");
         let tables = problems(
             "{name: a, files: a, tables: {t: {retention: 1d}}}, {name: b, ingest: b, tables: {t: {quote: x, stamp: {}}}}",

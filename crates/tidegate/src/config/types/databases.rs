@@ -123,7 +123,7 @@ pub(crate) struct FileTableConfig {
     /// sample.
     pub(crate) infer: Option<InferConfig>,
     /// Types: string, integer, number, decimal(P,S), boolean, date, timestamp, timestamptz, or PostgreSQL's names.
-    /// Times and numbers can have a form: date DD.MM.YYYY, number 1.234,5. Default: detected.
+    /// Times and numbers can have a form: date DD.MM.YYYY, number 1.234,5. Or what columns mean. Default: detected.
     pub(crate) columns: ColumnTypes,
     /// Log files: combined, common, nginx_error, apache_error, haproxy, cri, klog, syslog, logfmt, json, csvlog,
     /// jsonlog, postgresql or pattern. NAME is the path of a file that is no table: app.txt. Default: detected in files
@@ -144,7 +144,8 @@ pub(crate) struct FileTableConfig {
 #[serde(default)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct IngestTableConfig {
-    /// Types, as string, int64, decimal(P,S) or timestamp not null. Default: those of the first rows.
+    /// Types, as string, int64, decimal(P,S) or timestamp not null; or what columns mean. Default: those of the first
+    /// rows.
     pub(crate) columns: ColumnTypes,
     /// Columns that separate the files, or hour(C), day(C) or month(C) of times. Default: none.
     pub(crate) partition_by: Vec<String>,

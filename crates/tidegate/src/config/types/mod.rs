@@ -3,6 +3,7 @@
 mod databases;
 mod folders;
 mod identity;
+mod knowledge;
 mod limits;
 pub(crate) mod network;
 mod resources_and_prompts;
@@ -27,6 +28,9 @@ pub(crate) use databases::{
 };
 pub(crate) use folders::SharedFolderConfig;
 pub(crate) use identity::{AuthConfig, CertificateConfig, DevelopmentConfig, ProxyConfig, RoleConfig, TokensConfig};
+pub(crate) use knowledge::{
+    AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, NotesConfig,
+};
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use network::ClientTlsConfig;
 pub(crate) use resources_and_prompts::{MessageConfig, MessageRole, PromptConfig, ResourceConfig};
