@@ -252,8 +252,14 @@ impl McpService {
 
     fn instructions_member(&self, caller: &Caller) -> String {
         let (encoded, snapshot) = (self.description.load(), self.registry.snapshot_for(caller));
-        let instructions = encoded.description.instructions_for(snapshot.tools(caller));
-        instructions.map(|text| format!(",\"instructions\":{}", json!(text))).unwrap_or_default()
+        let Some(mut instructions) = encoded.description.instructions_for(snapshot.tools(caller)) else {
+            return String::new();
+        };
+        let notes = snapshot.instruction_notes(caller);
+        if !notes.is_empty() {
+            instructions = format!("{}\n{notes}", instructions.trim_end());
+        }
+        format!(",\"instructions\":{}", json!(instructions))
     }
 
     fn discover(&self, request: &InFlightRequest<'_>) -> ResponseMessage {

@@ -32,4 +32,4 @@ pub use reply::{
     Reply, ReplyNotification, ReplyPart, ReplySender, RunningCall, WriteSummary, WrittenRecords,
 };
 pub use sessions::{SessionEntry, SessionStatus, Sessions};
-pub use snapshot::{RegistryEntry, ServerName, Snapshot, SnapshotBuilder};
+pub use snapshot::{InstructionNotes, RegistryEntry, ServerName, Snapshot, SnapshotBuilder};

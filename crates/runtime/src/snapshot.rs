@@ -31,7 +31,23 @@ pub struct Snapshot {
     argument_redaction: ArgumentRedaction,
     server_name: ServerName,
     absent_entry_code: Option<i64>,
+    instruction_notes: InstructionNotes,
 }
+
+/// What follows the instructions for models, for each principal. The default is nothing.
+#[derive(Clone, Default)]
+pub struct InstructionNotes(Option<Arc<NotesFn>>);
+
+type NotesFn = dyn Fn(&Principal) -> String + Send + Sync;
+
+impl InstructionNotes {
+    /// Uses `notes`. It must be cheap, because it runs for each session.
+    pub fn new(notes: impl Fn(&Principal) -> String + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(notes)))
+    }
+}
+
+tidegate_core::impl_debug!(InstructionNotes, "InstructionNotes(..)");
 
 /// The identity of the server as its entries state it; it replaces that of the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,6 +129,13 @@ impl Snapshot {
     /// The fingerprints of the row policies of all databases, by principal.
     pub fn row_policies(&self) -> &RowPolicyFingerprints {
         &self.row_policies
+    }
+
+    /// What follows the instructions for `caller`; nothing without a tool that reads databases.
+    pub fn instruction_notes(&self, caller: &Caller) -> String {
+        let notes = self.instruction_notes.0.as_ref();
+        let notes = notes.filter(|_| self.tools(caller).any(|tool| tool.access.reads_caller_databases));
+        notes.map(|notes| notes(&caller.principal)).unwrap_or_default()
     }
 
     /// The name and version that replace those of the node.
@@ -357,6 +380,7 @@ impl SnapshotBuilder {
                 argument_redaction: ArgumentRedaction::default(),
                 server_name: ServerName::default(),
                 absent_entry_code: None,
+                instruction_notes: InstructionNotes::default(),
             },
             lists_all_arguments: false,
         }
@@ -427,6 +451,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn row_policies(mut self, row_policies: RowPolicyFingerprints) -> Self {
         self.snapshot.row_policies = row_policies;
+        self
+    }
+
+    /// Sets what follows the instructions for models.
+    #[must_use]
+    pub fn instruction_notes(mut self, notes: InstructionNotes) -> Self {
+        self.snapshot.instruction_notes = notes;
         self
     }
 

@@ -8,10 +8,10 @@ use tidegate_mcp::{McpService, ServerDescription, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, ResultTables, UsageTracker};
 use tidegate_results::ResultStore;
 use tidegate_runtime::{
-    Auditor, Registry, SnapshotBuilder,
+    Auditor, InstructionNotes, Registry, SnapshotBuilder,
     event::{ClientLogSubscriber, EventDispatcher, LogSubscriber, Subscriber},
 };
-use tidegate_tools::{INSTRUCTIONS, NodeIdentity, TableFunctions, ToolServices};
+use tidegate_tools::{INSTRUCTIONS, NodeIdentity, TableFunctions, ToolServices, owner_notes};
 use tidegate_transport::Metrics;
 
 /// A node, ready to be served over any transport.
@@ -142,7 +142,9 @@ impl NodeParts {
         let bound = databases.clone();
         let row_policies = RowPolicyFingerprints::new(move |principal| bound.row_policy_fingerprint(principal));
         let entries = SnapshotBuilder::new().database_tenants(databases.tenancy().clone());
-        let entries = entries.row_policies(row_policies);
+        let described = databases.clone();
+        let notes = InstructionNotes::new(move |principal| owner_notes(&described, principal));
+        let entries = entries.row_policies(row_policies).instruction_notes(notes);
         let mut identity = self.identity.clone();
         identity.title = title.unwrap_or(identity.title);
         let description = ServerDescription {
