@@ -6,6 +6,7 @@
 mod arguments;
 mod catalog_tools;
 pub mod declared;
+mod described_names;
 mod discover_toolset;
 mod file_tools;
 mod function_request;

@@ -43,7 +43,14 @@ async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<
     let ResolvedDatabase { database, required_access, .. } = resolved;
     let rows_max = delivery.rows_max(spec.has_explicit_limit.then_some(spec.limit), spec.limit);
     spec.limit = rows_max.unwrap_or(QuerySpec::UNLIMITED);
-    let statement = spec.render_with_cache(&*database, call.principal(), &services.statements).await?;
+    let rendered = spec.render_with_cache(&*database, call.principal(), &services.statements).await;
+    let statement = match rendered {
+        Ok(statement) => statement,
+        Err(error) => {
+            let requested = Value::Object(call.arguments().clone()).to_string();
+            return Err(services.suggest_described(error, &*database, &requested, call.principal()).await);
+        }
+    };
     let limit_hint = "Narrow the query (where, group_by, select) or raise the limit.";
     let output = OutputOptions {
         rows_max,
@@ -111,7 +118,9 @@ async fn handle_sql(services: Arc<ToolServices>, call: RunningCall) -> Result<An
         required_access,
         ..delivery.output.output_options(SQL_BUDGET_HINT)?
     };
-    delivery.run_query(&services, QueryRequest { database, statement, output }, &call)
+    let request = QueryRequest { database: database.clone(), statement, output };
+    let answer = delivery.run_query(&services, request, &call)?;
+    Ok(services.with_described_names(answer, database, sql))
 }
 
 impl ToolServices {

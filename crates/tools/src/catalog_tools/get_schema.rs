@@ -90,7 +90,10 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
     let mut profiles = ProfileColumns::new();
     for (name, requested) in names.iter().zip(requested) {
-        let mut columns = database.columns(name, call.principal()).await?;
+        let mut columns = match database.columns(name, call.principal()).await {
+            Ok(columns) => columns,
+            Err(error) => return Err(services.suggest_described(error, &*database, name, call.principal()).await),
+        };
         knowledge.describe_columns(name, &mut columns);
         if expected > 0 {
             samples.add(&*database, name, &columns, expected, call.job()).await?;

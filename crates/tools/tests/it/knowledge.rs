@@ -167,3 +167,17 @@ async fn notes_are_listed_and_complete() {
     let uris: Vec<&str> = listed.iter().map(|resource| resource.uri.as_str()).collect();
     assert_eq!(uris, ["tidegate://databases/shop/notes"], "no list has notes that are not there");
 }
+
+#[tokio::test]
+async fn errors_name_what_was_meant() {
+    let registry = node_with(DatabaseKnowledge::new(of_owner()));
+    let query = json!({"database": "shop", "table": "orders", "select": ["buyer"]});
+    let error = call_tool(&registry, "query", query).await;
+    assert!(error.contains("Names with that meaning: orders.customer."), "{error}");
+    let error = call_tool(&registry, "get_schema", json!({"database": "shop", "table": "shop_orders"})).await;
+    assert!(error.contains("Names with that meaning: the table orders."), "{error}");
+    let error = call_tool(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM shop_order"})).await;
+    assert!(error.contains("Names with that meaning: the table orders."), "{error}");
+    let error = call_tool(&registry, "get_schema", json!({"database": "shop", "table": "such"})).await;
+    assert!(!error.contains("absent"), "a table that is not there: {error}");
+}
