@@ -171,7 +171,7 @@ impl ColumnKnowledge {
 
 /// Knowledge that stands elsewhere than in the configuration, such as in a file beside the data, and changes by itself.
 #[async_trait]
-pub trait KnowledgeSource: Send + Sync + 'static {
+pub trait ExternalKnowledge: Send + Sync + 'static {
     /// What it says now. What cannot be read is left out.
     async fn load(&self) -> Arc<Knowledge>;
 }
@@ -180,7 +180,7 @@ pub trait KnowledgeSource: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct DatabaseKnowledge {
     owner: Arc<Knowledge>,
-    source: Option<Arc<dyn KnowledgeSource>>,
+    source: Option<Arc<dyn ExternalKnowledge>>,
     is_source_trusted: bool,
 }
 
@@ -194,7 +194,7 @@ impl DatabaseKnowledge {
 
     /// Adds what `source` says. It is data, unless it is trusted: then it is as the words of the owner.
     #[must_use]
-    pub fn with_source(self, source: Arc<dyn KnowledgeSource>, is_trusted: bool) -> Self {
+    pub fn with_source(self, source: Arc<dyn ExternalKnowledge>, is_trusted: bool) -> Self {
         Self { source: Some(source), is_source_trusted: is_trusted, ..self }
     }
 

@@ -54,7 +54,7 @@ pub use ingest::{
     WriteReceipt, WriteRequest, WriteStart, WriteStep, WriteSteps, WriteTarget, is_rejects_table, rejected_rows_schema,
 };
 pub use knowledge::{
-    ColumnKnowledge, ColumnPath, DatabaseKnowledge, ExampleQuestion, Knowledge, KnowledgeLayers, KnowledgeSource,
+    ColumnKnowledge, ColumnPath, DatabaseKnowledge, ExampleQuestion, ExternalKnowledge, Knowledge, KnowledgeLayers,
     Relationship, TableKnowledge,
 };
 pub use login_check::LoginCheck;

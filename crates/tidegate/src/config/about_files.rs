@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_query::{Knowledge, KnowledgeSource};
+use tidegate_query::{ExternalKnowledge, Knowledge};
 
 use super::document::{Document, render_report};
 use super::knowledge::build_knowledge;
@@ -121,7 +121,7 @@ impl AboutFiles {
 }
 
 #[async_trait]
-impl KnowledgeSource for AboutFiles {
+impl ExternalKnowledge for AboutFiles {
     async fn load(&self) -> Arc<Knowledge> {
         if self.0.paths.is_empty() {
             return Arc::default();

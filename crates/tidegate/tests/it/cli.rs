@@ -39,6 +39,7 @@ mod init;
 mod irregular_files;
 mod journals;
 mod knowledge;
+mod knowledge_tutorial;
 mod large_events;
 mod log_advice;
 mod log_masks;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::{CallTarget, CompletionReference, Principal};
 use tidegate_query::{
-    ColumnKnowledge, ColumnPath, Database, DatabaseKnowledge, Databases, ExampleQuestion, Executor, Knowledge,
-    KnowledgeSource, Relationship, TableKnowledge,
+    ColumnKnowledge, ColumnPath, Database, DatabaseKnowledge, Databases, ExampleQuestion, Executor, ExternalKnowledge,
+    Knowledge, Relationship, TableKnowledge,
 };
 use tidegate_runtime::{Registry, event::EventDispatcher};
 use tidegate_tools::{NodeIdentity, ToolServices, snapshot};
@@ -62,7 +62,7 @@ fn of_owner() -> Knowledge {
 struct File(Arc<Knowledge>);
 
 #[async_trait]
-impl KnowledgeSource for File {
+impl ExternalKnowledge for File {
     async fn load(&self) -> Arc<Knowledge> {
         self.0.clone()
     }

@@ -102,8 +102,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Pages whose commands another test runs: `handlers_tutorial.rs`, `logs_tutorial.rs`, or `tests/clients/pages.py`.
-const RUN_ELSEWHERE: [&str; 3] = ["postgresql-handlers.md", "find-a-fault-in-logs.md", "how-to/bridge.md"];
+/// Pages whose commands another test runs: `handlers_tutorial.rs`, `knowledge_tutorial.rs`, `logs_tutorial.rs`, or
+/// `tests/clients/pages.py`.
+const RUN_ELSEWHERE: [&str; 4] =
+    ["postgresql-handlers.md", "teach-your-data.md", "find-a-fault-in-logs.md", "how-to/bridge.md"];
 
 /// README.md, SECURITY.md and the pages in docs, by path. The generated list of commands is not run.
 pub(super) fn pages() -> BTreeMap<String, String> {
