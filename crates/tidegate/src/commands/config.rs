@@ -3,12 +3,17 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Subcommand;
+use serde_json::Map;
+use tidegate_core::{CallTarget, ErrorKind, Format};
+use tidegate_runtime::Call;
+use tokio::time::timeout;
 
 use crate::application::Application;
 use crate::command_error::CommandError;
-use crate::config::{CONFIG_FILE_NAME, ForeignFormat, import_config, schema};
+use crate::config::{CONFIG_FILE_NAME, ConfigProblem, ForeignFormat, declared_examples, import_config, schema};
 use crate::logging;
 use crate::options::GlobalOptions;
 use crate::output;
@@ -17,6 +22,10 @@ use crate::table_problems::{column_notes, database_notes, first_unreadable_table
 
 /// The largest file that is converted, in bytes.
 const IMPORTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How long one example of a database runs.
+const EXAMPLE_TIME: Duration = Duration::from_secs(10);
+/// Bytes of its answer, which has one row.
+const EXAMPLE_BYTES_MAX: usize = 1 << 20;
 
 /// Check a configuration, convert that of another server, or print the JSON Schema
 #[derive(Debug, Subcommand)]
@@ -78,7 +87,8 @@ async fn check_file(file: PathBuf, options: &GlobalOptions) -> Result<(), Comman
         report.warnings.iter().try_for_each(|warning| output::print(format_args!("warning: {warning}\n")))?;
     }
     report.notes.iter().try_for_each(|note| output::print(format_args!("{note}\n")))?;
-    let result = match report.warnings.len() + print_table_problems(&application).await? {
+    let further = print_table_problems(&application).await? + print_failing_examples(&application).await?;
+    let result = match report.warnings.len() + further {
         0 => "nothing wrong".to_owned(),
         1 => "no errors; 1 warning above".to_owned(),
         count => format!("no errors; {count} warnings above"),
@@ -106,4 +116,36 @@ async fn print_table_problems(application: &Application) -> Result<usize, Comman
         notes.iter().chain(&of_columns).try_for_each(|note| output::print(format_args!("{note}\n")))?;
     }
     Ok(unreadable)
+}
+
+/// Runs the examples of the configuration, as far as it can be planned and this process may use SQL, and prints those that
+/// fail. Returns their number.
+async fn print_failing_examples(application: &Application) -> Result<usize, CommandError> {
+    let (loaded, caller) = (&application.loaded_config, application.local_caller(None)?);
+    let mut problems = Vec::new();
+    for (path, database, sql) in declared_examples(loaded) {
+        // What cannot be planned is a warning already.
+        if application.apply_report.warnings.iter().any(|warning| warning.contains(&format!(" {path}: "))) {
+            continue;
+        }
+        let mut call = Call::new(CallTarget::Tool("sql".to_owned()), caller.clone());
+        call.format = Some(Format::Json);
+        call.arguments = Map::from_iter([
+            ("database".to_owned(), database.into()),
+            ("sql".to_owned(), sql.into()),
+            ("max_rows".to_owned(), 1.into()),
+        ]);
+        let Ok(mut reply) = application.node().registry().call(call) else { continue };
+        let message = match timeout(EXAMPLE_TIME, reply.collect_body(EXAMPLE_BYTES_MAX)).await {
+            Ok(Ok(_)) => continue,
+            // This process may not read it.
+            Ok(Err(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => continue,
+            Ok(Err(error)) => format!("fails when it runs: {error}"),
+            Err(_) => format!("takes longer than {} seconds", EXAMPLE_TIME.as_secs()),
+        };
+        problems.push(ConfigProblem::new(path, message));
+    }
+    let lines = loaded.warning_lines(&problems);
+    lines.iter().try_for_each(|line| output::print(format_args!("warning: {line}\n")))?;
+    Ok(lines.len())
 }

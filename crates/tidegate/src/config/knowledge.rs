@@ -18,7 +18,7 @@ use tidegate_sql::Statement;
 use tokio::time::{Instant, timeout_at};
 
 use super::LoadedConfig;
-use super::about_files::{AboutFiles, report};
+use super::about_files::AboutFiles;
 use super::databases::{DatabaseConfig, OpenDatabases};
 use super::problems::Problems;
 use super::types::{AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, NotesConfig};
@@ -35,6 +35,17 @@ pub(super) fn notes_files(databases: &[DatabaseConfig]) -> impl Iterator<Item = 
     databases.iter().filter_map(|entry| match &entry.knowledge.notes {
         Some(NotesConfig::File(notes)) => Some(&notes.file),
         Some(NotesConfig::Text(_)) | None => None,
+    })
+}
+
+/// The examples of a configuration: the path of the statement, the database, and the statement.
+pub(crate) fn declared_examples(loaded: &LoadedConfig) -> impl Iterator<Item = (String, &str, &str)> {
+    loaded.config.databases.iter().enumerate().flat_map(|(index, entry)| {
+        let examples = entry.knowledge.examples.iter().enumerate();
+        examples.map(move |(position, example)| {
+            let path = format!("databases[{index}].examples[{position}].sql");
+            (path, entry.name.as_str(), example.sql.as_str())
+        })
     })
 }
 
@@ -93,7 +104,7 @@ async fn check_entry(
     if let Some(database) = &database {
         check_knowledge(&owner, &**database, may_come_later, &check, &problems).await;
     }
-    let mut lines = report(&problems.into_vec(), loaded.path(), &loaded.document);
+    let mut lines = loaded.warning_lines(&problems.into_vec());
     let read = tokio::task::spawn_blocking(move || files.read()).await;
     let (read, of_files) = read.unwrap_or_default();
     lines.extend(of_files);

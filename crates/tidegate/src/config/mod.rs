@@ -56,6 +56,7 @@ use document::Document;
 pub(crate) use document::render_report;
 pub(crate) use file_hashes::FileHashes;
 pub(crate) use ingest::ingest_folders;
+pub(crate) use knowledge::declared_examples;
 pub(crate) use limits::{RUNTIME_THREADS, engine_options, store_limits, usage_file};
 pub(crate) use parsing::schema;
 pub(crate) use problem::ConfigProblem;
@@ -140,6 +141,11 @@ impl LoadedConfig {
     pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         // Removes components of a single dot.
         self.folder().join(path).components().collect()
+    }
+
+    /// The problems as warnings, a line for each.
+    pub(crate) fn warning_lines(&self, problems: &[ConfigProblem]) -> Vec<String> {
+        about_files::report(problems, self.path(), &self.document)
     }
 
     /// The problems as text. The message about a value with variables is replaced, because it may quote their values.

@@ -26,6 +26,7 @@ databases:
     examples:
       - {question: What is the sum?, sql: SELECT sum(amount) FROM orders}
       - {question: What fails?, sql: SELECT sum(amont) FROM orders}
+      - {question: What fails later?, sql: 'SELECT customer::int FROM orders'}
 ";
 
 /// What `config check` says, standard error with it, after which the configuration works.
@@ -54,6 +55,7 @@ fn what_does_not_fit_is_a_warning_with_its_place() {
         assert!(checked.contains(line), "{line} is not in {checked}");
     }
     assert!(!checked.contains("relationships[0]") && !checked.contains("examples[0]"), "{checked}");
+    assert!(checked.contains("examples[2].sql: fails when it runs:"), "{checked}");
     let schema = configured.run(&["call", "get_schema", "table=orders"]).stdout;
     assert!(schema.contains(r#""comment":"Net amount","unit":"EUR""#), "{schema}");
     assert!(schema.contains("- orders.customer = 2024.name") && !schema.contains("2023"), "{schema}");
