@@ -34,6 +34,8 @@ pub(crate) struct CommandLineDatabases {
     pub(crate) databases: Vec<Arc<dyn Database>>,
     /// The handlers of some of them, by their names.
     pub(crate) handlers: Vec<(String, Arc<DatabaseHandlers>)>,
+    /// The paths of those with files, by their names.
+    pub(crate) paths: BTreeMap<String, PathBuf>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -239,6 +241,10 @@ pub(crate) fn open_databases(
 ) -> Result<CommandLineDatabases, CommandError> {
     let mut opened = CommandLineDatabases::default();
     for (name, source) in sources_by_name(sources)? {
+        if let DatabaseLocation::Path(path) = &source.location {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            opened.paths.insert(name.clone(), path);
+        }
         let database = match (&source.location, &source.handlers) {
             (DatabaseLocation::Server(ServerKind { open_with_handlers: Some(open), .. }, text), Some(schema)) => {
                 let with_handlers = open(name.clone(), text, schema);

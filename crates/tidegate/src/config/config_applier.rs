@@ -315,7 +315,7 @@ impl ConfigApplier {
         let receivers = ReceiverDatabases::find(config, &open, &problems).await;
         receivers.add_sources(&mut sources);
         let mqtt = build_receivers(loaded, &open, &problems).await;
-        let knowledge = load_knowledge(loaded, &open, &problems).await;
+        let knowledge = load_knowledge(loaded, &databases, &self.command_line.paths, &problems).await;
         let databases = Databases::new(databases).with_tenancy(tenancy.clone()).with_knowledge(knowledge);
         let (title, instructions) = (config.server.title.clone(), safeguards::instructions(config));
         let state = self.node.new_described_state(databases, &built_in, open.functions(), title, instructions);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::LoadedConfig;
 use super::about_files::AboutFiles;
-use super::databases::{DatabaseConfig, OpenDatabases};
+use super::databases::DatabaseConfig;
 use super::problems::Problems;
 use super::types::{AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, NotesConfig};
 
@@ -49,14 +49,23 @@ pub(crate) fn declared_examples(loaded: &LoadedConfig) -> impl Iterator<Item = (
     })
 }
 
-/// What is known about the databases of `loaded`. What does not fit them is a warning.
+/// What is known about `databases`: those of `loaded`, and others with files at the paths in `others`. What does not fit
+/// them is a warning.
 pub(super) async fn load_knowledge(
     loaded: &LoadedConfig,
-    open: &OpenDatabases,
+    databases: &[Arc<dyn Database>],
+    others: &BTreeMap<String, PathBuf>,
     warnings: &Problems,
 ) -> BTreeMap<String, DatabaseKnowledge> {
     let check = Arc::new(Check { principal: owner_principal(loaded), deadline: Instant::now() + CHECK_TIME });
+    let open = |name: &str| databases.iter().find(|database| database.name() == name).cloned();
     let (mut by_database, mut checks) = (BTreeMap::new(), Vec::new());
+    for (name, path) in others {
+        let files = AboutFiles::new(std::iter::once(path.clone()));
+        let (knowledge, problems) = ((Knowledge::default(), files.clone()), Problems::default());
+        checks.push(check_database(loaded, knowledge, (open(name), false), check.clone(), problems));
+        by_database.insert(name.clone(), DatabaseKnowledge::default().with_source(Arc::new(files), false));
+    }
     for (index, entry) in loaded.config.databases.iter().enumerate() {
         let problems = Problems::at_path(format!("databases[{index}]"));
         let notes = read_notes(entry.knowledge.notes.as_ref(), loaded, &problems);
@@ -64,7 +73,9 @@ pub(super) async fn load_knowledge(
         let (about, paths) = entry.used_keys().about.unwrap_or((AboutConfig::Ignored, Vec::new()));
         let paths = paths.into_iter().filter(|_| about != AboutConfig::Ignored).map(|path| loaded.resolve(path));
         let files = AboutFiles::new(paths);
-        checks.push(check_entry((loaded, entry), (owner.clone(), files.clone()), open, check.clone(), problems));
+        // Tables of a folder that takes rows may come with their first rows.
+        let database = (open(&entry.name), entry.used_keys().folder.is_some());
+        checks.push(check_database(loaded, (owner.clone(), files.clone()), database, check.clone(), problems));
         let known = DatabaseKnowledge::new(owner).with_source(Arc::new(files), about == AboutConfig::Trusted);
         by_database.insert(entry.name.clone(), known);
     }
@@ -90,17 +101,14 @@ fn owner_principal(loaded: &LoadedConfig) -> Principal {
     principal
 }
 
-/// What does not fit the database of `entry`, a line for each: first what is wrong with its keys, which `problems` has.
-async fn check_entry(
-    (loaded, entry): (&LoadedConfig, &DatabaseConfig),
+/// What does not fit a database, a line for each: first what is wrong with its keys, which `problems` has.
+async fn check_database(
+    loaded: &LoadedConfig,
     (owner, files): (Knowledge, AboutFiles),
-    open: &OpenDatabases,
+    (database, may_come_later): (Option<Arc<dyn Database>>, bool),
     check: Arc<Check>,
     problems: Problems,
 ) -> Vec<String> {
-    let database = open.by_name.get(&entry.name).map(|opened| opened.database.clone());
-    // Tables of a folder that takes rows may come with their first rows.
-    let may_come_later = entry.used_keys().folder.is_some();
     if let Some(database) = &database {
         check_knowledge(&owner, &**database, may_come_later, &check, &problems).await;
     }
