@@ -280,13 +280,16 @@ impl Database for EmbeddedDatabase {
                 true => Some(self.partition_comment(&table).to_owned()),
                 false => notes.and_then(|notes| notes.get(field.name()).cloned()),
             };
+            let is_masked = view.as_ref().is_some_and(|view| !view.is_unmasked(field.name()));
+            let described = table.descriptions.get(field.name()).filter(|_| !is_masked);
+            let parts: Vec<&str> = facts.iter().chain(described).map(String::as_str).collect();
             ColumnEntry {
                 name: field.name().clone(),
                 type_name: type_name(field),
                 nullable: field.is_nullable(),
-                comment: facts.clone(),
+                comment: (!parts.is_empty()).then(|| parts.join("; ")),
                 facts,
-                is_masked: view.as_ref().is_some_and(|view| !view.is_unmasked(field.name())),
+                is_masked,
             }
         });
         Ok(columns.collect())

@@ -1,5 +1,6 @@
 //! Parquet files of other writers: types that the Arrow library does not have, and footers that are wrong.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use tidegate_core::Principal;
+use tidegate_query::Database as _;
 
 use crate::support::{Folder, numbers, write_arrow, write_parquet};
 
@@ -363,4 +366,29 @@ async fn a_footer_that_contradicts_itself_about_its_rows_is_an_error() {
     let refusal = node.refusal("SELECT * FROM hidden").await;
     assert!(refusal.contains("\"hidden\""), "{refusal}");
     assert!(refusal.contains("its footer declares 0 rows, and its row groups have 5"), "{refusal}");
+}
+
+#[tokio::test]
+async fn columns_have_the_descriptions_of_their_writer() {
+    let folder = Folder::with(&[("other.csv", "x\n1\n")]);
+    let described = |name: &str, key: &str, text: &str| {
+        let metadata = HashMap::from([(key.to_owned(), text.to_owned())]);
+        Field::new(name, DataType::Int64, true).with_metadata(metadata)
+    };
+    let fields = [
+        described("amount", "description", " Net amount in cents "),
+        described("id", "comment", "Number of the order"),
+        described("state", "PARQUET:field_id", "7"),
+    ];
+    let columns: Vec<ArrayRef> = fields.iter().map(|_| Arc::new(Int64Array::from(vec![1])) as ArrayRef).collect();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns).unwrap();
+    write_parquet(&folder.join("orders.parquet"), &batch, 10);
+    write_arrow(&folder.join("sales.arrow"), &batch, false);
+    let node = folder.database();
+    for table in ["orders", "sales"] {
+        let columns = node.database.columns(table, &Principal::anonymous()).await.unwrap();
+        let comments: Vec<Option<&str>> = columns.iter().map(|column| column.comment.as_deref()).collect();
+        assert_eq!(comments, [Some("Net amount in cents"), Some("Number of the order"), None], "{table}");
+        assert!(columns.iter().all(|column| column.facts.is_none()), "{table}: a description of its own replaces them");
+    }
 }

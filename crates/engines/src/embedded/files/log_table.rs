@@ -127,6 +127,7 @@ pub(super) fn build_log_table(
         comment: None,
         null_marker_columns: BTreeSet::new(),
         type_notes: BTreeMap::new(),
+        descriptions: BTreeMap::new(),
         known_types: Default::default(),
         files: Arc::new(table_files),
         paths: path_versions(candidate, files),

@@ -18,6 +18,7 @@ use parquet::file::metadata::{
     ColumnChunkMetaData, FileMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::reader::{ChunkReader as _, Length as _};
+use tidegate_core::shorten;
 use tidegate_ingest_formats::exact_parquet_columns;
 
 use super::arrow_ipc::IpcReader;
@@ -89,6 +90,8 @@ pub(crate) struct FileProfile {
     pub(crate) null_marker_columns: BTreeSet<String>,
     /// Why columns do not have the type of their first values, by name.
     pub(crate) type_notes: BTreeMap<String, String>,
+    /// What its writer says about columns, by name.
+    pub(crate) descriptions: BTreeMap<String, String>,
     /// The separators in the numbers of each column of a CSV file.
     pub(crate) evidence: Vec<NumberEvidence>,
     /// What is odd about the cells of a sheet.
@@ -102,7 +105,7 @@ pub(crate) struct FileProfile {
 impl FileProfile {
     /// The profile of a file of which only the columns are known.
     pub(crate) fn new(format: ContentFormat, schema: SchemaRef) -> Self {
-        let (null_marker_columns, type_notes, evidence, note, sheets) = Default::default();
+        let (null_marker_columns, type_notes, descriptions, evidence, note, sheets) = Default::default();
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
         Self {
             format,
@@ -112,6 +115,7 @@ impl FileProfile {
             statistics,
             null_marker_columns,
             type_notes,
+            descriptions,
             evidence,
             note,
             sheets,
@@ -251,7 +255,8 @@ fn probe_parquet(file: File) -> Result<FileProfile, String> {
     let schema = parquet_to_arrow_schema(file_metadata.schema_descr(), file_metadata.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", strip_error_kind(&error.to_string())))?;
     check_groups(&schema, file_metadata)?;
-    // DataFusion reads text from Parquet as views. Of the metadata of the writer, only extension types are used.
+    let descriptions = column_descriptions(&schema);
+    // DataFusion reads text from Parquet as views. Of the metadata of the writer, the columns have only extension types.
     let views = transform_schema_to_view(&schema);
     let schema = Arc::new(parquet_table_schema(&without_dictionaries(&views), file_metadata));
     let in_file = without_metadata(&views);
@@ -265,6 +270,7 @@ fn probe_parquet(file: File) -> Result<FileProfile, String> {
         rows: Some(rows),
         row_bytes: bytes.checked_div(rows),
         statistics,
+        descriptions,
         ..FileProfile::new(ContentFormat::Parquet, schema)
     })
 }
@@ -360,8 +366,23 @@ fn footer_bytes(file: &File) -> Option<Bytes> {
 fn probe_arrow(file: File) -> Result<FileProfile, String> {
     let reader = IpcReader::open(file, None)?;
     check_names(reader.schema())?;
+    let descriptions = column_descriptions(reader.schema());
     let schema = arrow_table_schema(&without_encodings(reader.schema()));
-    Ok(FileProfile::new(reader.format(), Arc::new(schema)))
+    Ok(FileProfile { descriptions, ..FileProfile::new(reader.format(), Arc::new(schema)) })
+}
+
+/// The keys of metadata in which writers describe a column; the first one counts.
+const DESCRIPTION_KEYS: [&str; 2] = ["description", "comment"];
+const DESCRIPTION_CHARACTERS_MAX: usize = 1_000;
+
+/// What the writer of a file says about its columns, by name.
+fn column_descriptions(schema: &Schema) -> BTreeMap<String, String> {
+    let described = |field: &Arc<Field>| {
+        let texts = DESCRIPTION_KEYS.iter().filter_map(|key| field.metadata().get(*key));
+        let text = texts.map(|text| text.trim()).find(|text| !text.is_empty())?;
+        Some((field.name().clone(), shorten(text, DESCRIPTION_CHARACTERS_MAX)))
+    };
+    schema.fields().iter().filter_map(described).collect()
 }
 
 /// `schema` with the types of the values, however they are encoded. A few bytes of an Arrow file can stand for gigabytes: rows

@@ -232,6 +232,7 @@ fn build_source_table(
         batch_rows_max: batch_rows_max.max(1),
         null_marker_columns: Default::default(),
         type_notes: Default::default(),
+        descriptions: Default::default(),
         known_types: Default::default(),
         comment: table.comment.clone(),
         delta: None,
@@ -514,6 +515,7 @@ impl DeltaCandidate {
             known_types: Default::default(),
             null_marker_columns: Default::default(),
             type_notes: Default::default(),
+            descriptions: Default::default(),
             comment: Some(format!("Delta table, version {}; {} files", version.number, table_files.len())),
             files: Arc::new(table_files),
             // Without the data files: a writer never changes them, and a query finds those that are missing.

@@ -51,6 +51,8 @@ pub(crate) struct FileTable {
     pub(crate) null_marker_columns: BTreeSet<String>,
     /// Why columns do not have the type of their first values, by name. It quotes a value.
     pub(crate) type_notes: BTreeMap<String, String>,
+    /// What the writers of the files say about columns, by name.
+    pub(crate) descriptions: BTreeMap<String, String>,
     pub(crate) comment: Option<String>,
     /// What the log of a Delta table declares. `None` for all other tables.
     pub(crate) delta: Option<Arc<DeltaFiles>>,
@@ -248,12 +250,22 @@ pub(crate) fn build_table(
         comment: None,
         null_marker_columns: merged.null_marker_columns,
         type_notes: merged.type_notes,
+        descriptions: first_descriptions(&probed),
         files: Arc::new(table_files),
         paths: path_versions(candidate, files),
         recent: RecentRows::default(),
         delta: None,
         schema,
     })
+}
+
+/// What the first file that describes a column says about it.
+fn first_descriptions(probed: &[&Arc<FileProfile>]) -> BTreeMap<String, String> {
+    let mut descriptions = BTreeMap::new();
+    for (name, text) in probed.iter().flat_map(|profile| &profile.descriptions) {
+        descriptions.entry(name.clone()).or_insert_with(|| text.clone());
+    }
+    descriptions
 }
 
 /// Whether one of the files has so many columns, so that the other files only lack some. Files that merely share some columns
