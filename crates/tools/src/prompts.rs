@@ -16,7 +16,7 @@ use tidegate_runtime::{Answer, Job, Prompt, PromptArgument, SnapshotBuilder};
 use tidegate_sql::Statement;
 
 use crate::arguments::parse_arguments;
-use crate::catalog_tools::fetch_examples;
+use crate::catalog_tools::{KnowledgeText, fetch_examples};
 use crate::log_sources::LogSources;
 use crate::metric_sources::MetricSources;
 use crate::query_tools;
@@ -85,10 +85,11 @@ async fn render_explore(services: Arc<ToolServices>, job: Arc<Job>) -> Result<St
         "Help me get to know the database {:?}, which uses {}. These are its tables and columns:\n\n{}\n\
          Look at the most important tables with get_schema (samples=3) and at a few aggregates with query. Then tell \
          me briefly what each table holds, over which columns they join, which period or scope the data covers, what \
-         is missing or odd in it, and five questions that it can answer well.",
+         is missing or odd in it, and five questions that it can answer well.{}",
         database.name(),
         database.dialect().name(),
         describe_database(&**database, &job).await?,
+        describe_knowledge(&services, &**database, &job).await,
     ))
 }
 
@@ -118,10 +119,11 @@ async fn render_ask(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String
          Answer this from the database {:?}, which uses {}. These are its tables and columns:\n\n{}\n\
          If a column's values matter for the question, look at them first with get_schema (samples=5). Let the \
          database filter and aggregate, with query or sql, and check that the result is plausible. Give the answer \
-         first, then the query that gave it, then what it leaves out (nulls, missing rows, assumptions).",
+         first, then the query that gave it, then what it leaves out (nulls, missing rows, assumptions).{}",
         database.name(),
         database.dialect().name(),
         describe_database(&**database, &job).await?,
+        describe_knowledge(&services, &**database, &job).await,
     ))
 }
 
@@ -129,6 +131,12 @@ async fn render_ask(services: Arc<ToolServices>, job: Arc<Job>) -> Result<String
 const TABLES_MAX: usize = 40;
 const COLUMNS_MAX: usize = 60;
 const TABLES_AT_ONCE: usize = 4;
+
+/// What people wrote about `database`, for the end of a prompt.
+async fn describe_knowledge(services: &ToolServices, database: &dyn Database, job: &Job) -> String {
+    let knowledge = services.databases.knowledge(database).await;
+    KnowledgeText::render(&knowledge, database, None, job.principal()).await.into_paragraphs(job)
+}
 
 /// One line for each table: name, number of rows if known, columns with types.
 async fn describe_database(database: &dyn Database, job: &Job) -> Result<String, Error> {

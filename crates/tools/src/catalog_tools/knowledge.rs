@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_core::{Error, Principal};
 use tidegate_query::{ColumnEntry, ColumnKnowledge, ColumnPath, Database, ExampleQuestion, Knowledge, KnowledgeLayers};
-use tidegate_runtime::ReplySender;
+use tidegate_runtime::{Job, ReplySender};
 use tidegate_sql::Statement;
 use tokio::time::{Instant, timeout_at};
 
@@ -55,6 +55,13 @@ impl KnowledgeText {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.owner.is_empty() && self.files.is_empty()
+    }
+
+    /// The same as the last paragraphs of a prompt, each after an empty line.
+    pub(crate) fn into_paragraphs(self, job: &Job) -> String {
+        let files = if self.files.is_empty() { self.files } else { job.protection().fence_data(self.files) };
+        let texts = [self.owner, files].into_iter().filter(|text| !text.is_empty());
+        texts.map(|text| format!("\n\n{text}")).collect()
     }
 
     /// Sends the words of the owner as they stand, and those of files as data.
