@@ -145,7 +145,7 @@ pub(crate) fn notes_template(services: &Arc<ToolServices>) -> ResourceTemplate {
 fn base_notes_template(services: &Arc<ToolServices>) -> ResourceTemplate {
     let handler = context_handler(services, read_notes);
     let description = "Notes on a database: what its tables and columns mean, joins, questions with their SQL.";
-    let mut template = ResourceTemplate::new(uri_template(NOTES_TEMPLATE), "notes", handler);
+    let mut template = ResourceTemplate::new(uri_template(NOTES_TEMPLATE), "database_notes", handler);
     template.title = Some("Notes".to_owned());
     template.description = Some(description.to_owned());
     template.mime_type = Some("text/markdown".to_owned());

@@ -162,7 +162,7 @@ async fn notes_are_listed_and_complete() {
     let reference = CompletionReference::Resource(NOTES.to_owned());
     assert_eq!(complete_argument(&registry, reference, "database", "sh", &[]).await, ["shop"]);
     let (snapshot, caller) = (registry.snapshot(), owner());
-    let template = snapshot.templates(&caller).find(|template| template.name == "notes").unwrap();
+    let template = snapshot.templates(&caller).find(|template| template.name == "database_notes").unwrap();
     let listed = template.lister.as_ref().unwrap().list(&Principal::process_user()).await.unwrap();
     let uris: Vec<&str> = listed.iter().map(|resource| resource.uri.as_str()).collect();
     assert_eq!(uris, ["tidegate://databases/shop/notes"], "no list has notes that are not there");
