@@ -8,9 +8,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::Principal;
+use serde_json::{Map, json};
+use tidegate_core::{Error, Principal};
 
 use crate::database::{Catalog, ColumnEntry, Database, DatabaseKind, Databases};
+use crate::spec::QuerySpec;
 
 /// What is known about the data of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -23,6 +25,8 @@ pub struct Knowledge {
     pub examples: Vec<ExampleQuestion>,
     /// Columns that join tables.
     pub relationships: Vec<Relationship>,
+    /// Named expressions over tables. Of several with one name, the first one counts.
+    pub measures: Vec<Measure>,
 }
 
 /// What is known about a table.
@@ -56,6 +60,35 @@ pub struct ExampleQuestion {
     pub question: String,
     /// The statement.
     pub sql: String,
+}
+
+/// A named expression over the rows of a table, such as their revenue.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Measure {
+    /// The name, which is also that of its column.
+    pub name: String,
+    /// The table, as its catalog names it.
+    pub table: String,
+    /// The expression, such as `sum(amount) FILTER (WHERE state = 1)`.
+    pub sql: String,
+    /// What it means.
+    pub description: Option<String>,
+    /// The unit of its value.
+    pub unit: Option<String>,
+}
+
+impl Measure {
+    /// The query for its value over the whole table.
+    ///
+    /// # Errors
+    /// As [`QuerySpec::from_json`].
+    pub fn query(&self) -> Result<QuerySpec, Error> {
+        let select = json!([{"expression": self.sql, "as": self.name}]);
+        QuerySpec::from_json(&Map::from_iter([
+            ("table".to_owned(), self.table.as_str().into()),
+            ("select".to_owned(), select),
+        ]))
+    }
 }
 
 /// Two columns with the same values, over which their tables join.
@@ -113,6 +146,11 @@ impl Knowledge {
         }
         add_missing(&mut self.examples, &other.examples);
         add_missing(&mut self.relationships, &other.relationships);
+        for measure in &other.measures {
+            if !self.measures.iter().any(|own| own.name == measure.name) {
+                self.measures.push(measure.clone());
+            }
+        }
         self
     }
 
@@ -123,7 +161,12 @@ impl Knowledge {
             from: relationship.from.below(database),
             to: relationship.to.below(database),
         });
-        Self { tables: tables.collect(), relationships: relationships.collect(), ..Self::default() }
+        let measures = self
+            .measures
+            .iter()
+            .map(|measure| Measure { table: format!("{database}.{}", measure.table), ..measure.clone() });
+        let (tables, relationships, measures) = (tables.collect(), relationships.collect(), measures.collect());
+        Self { tables, relationships, measures, ..Self::default() }
     }
 }
 

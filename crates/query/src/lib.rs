@@ -55,7 +55,7 @@ pub use ingest::{
 };
 pub use knowledge::{
     ColumnKnowledge, ColumnPath, DatabaseKnowledge, ExampleQuestion, ExternalKnowledge, Knowledge, KnowledgeLayers,
-    Relationship, TableKnowledge,
+    Measure, Relationship, TableKnowledge,
 };
 pub use login_check::LoginCheck;
 pub use network::{

@@ -1,17 +1,19 @@
 //! Query tools: `query`, a query built from parts; `sql`, one read-only statement in the SQL of the database; and
 //! `explain`, the plan and estimated cost of either.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, JsonSchema, Violation};
+use tidegate_core::{Error, ErrorKind, JsonSchema, Principal, Violation};
 use tidegate_query::{AnswerMode, Database, OutputOptions, Plan, QueryRequest, QuerySpec};
 use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
 
 use crate::arguments::{DeliveryArguments, parse_arguments};
+use crate::catalog_tools::find_measure;
 use crate::result_tables::ResolvedDatabase;
 use crate::tool_definition::{InputSchemaBuilder, built_in_schema, context_handler, read_only_tool, values_schema};
 use crate::tool_services::ToolServices;
@@ -33,7 +35,7 @@ pub(crate) fn query_tool(services: &Arc<ToolServices>) -> Tool {
 
 async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let delivery: DeliveryArguments = parse_arguments(&call)?;
-    let mut spec = QuerySpec::from_json(call.arguments())?;
+    let mut spec = QuerySpec::from_json(&services.resolve_measures(call.arguments(), None, call.principal()).await?)?;
     if let Some(page) = delivery.read_page(&services, None, &call)? {
         return Ok(page);
     }
@@ -62,6 +64,8 @@ async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<
     delivery.run_query(&services, QueryRequest { database, statement, output }, &call)
 }
 
+/// The key of an item of `select` that names a measure.
+const MEASURE: &str = "measure";
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 const SQL_BUDGET_HINT: &str =
     "Narrow the statement (WHERE, GROUP BY), or request the rows after the last one (ORDER BY, WHERE).";
@@ -200,7 +204,8 @@ impl Explain {
                 Ok((resolved.database, statement))
             }
             ExplainArguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
-                let mut spec = self.parse_spec(query)?;
+                let query = self.services.resolve_measures(&query, database.as_deref(), job.principal()).await?;
+                let mut spec = self.parse_spec(query.into_owned())?;
                 let named = spec.database.take().or(database);
                 let resolved = self.services.resolve_tables(named.as_deref(), spec.tables_mut(), job).await?;
                 resolved.record(&self.services, job);
@@ -225,6 +230,51 @@ impl Explain {
             Error::invalid_arguments("the arguments of tool \"explain\" are wrong:", violations)
         })?;
         QuerySpec::from_json(query.as_object().unwrap_or(&Map::new()))
+    }
+}
+
+impl ToolServices {
+    /// `arguments` of a query with expressions in place of measures, which are those of its table. Without another one, the
+    /// query is for `database`.
+    async fn resolve_measures<'a>(
+        &self,
+        arguments: &'a Map<String, Value>,
+        database: Option<&str>,
+        principal: &Principal,
+    ) -> Result<Cow<'a, Map<String, Value>>, Error> {
+        let selected = arguments.get("select").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if !selected.iter().any(|item| item.get(MEASURE).is_some()) {
+            return Ok(Cow::Borrowed(arguments));
+        }
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let mut table = text("table").unwrap_or_default().to_owned();
+        let named = text("database").or(database);
+        let database = self.resolve_tables(named, std::iter::once(&mut table), principal).await?;
+        let knowledge = self.databases.knowledge(&*database).await;
+        let mut select = Vec::with_capacity(selected.len());
+        for item in selected {
+            let Some(name) = item.get(MEASURE) else {
+                select.push(item.clone());
+                continue;
+            };
+            let name = name.as_str().unwrap_or_default();
+            let mut keys = item.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+            if let Some(unknown) = keys.find(|key| ![MEASURE, "as"].contains(key)) {
+                let path = format!("select[{}].{unknown}", select.len());
+                let message = "is unknown; expected one of measure, as".to_owned();
+                return Err(Error::invalid_arguments("invalid query arguments:", vec![Violation { path, message }]));
+            }
+            let found = find_measure(&knowledge, &*database, (name, &table), principal).await;
+            let measure = found.map_err(|choices| {
+                let message = format!("there is no measure {name:?} of the table {table:?}");
+                Error::new(ErrorKind::InvalidArguments, message).with_choices(choices)
+            })?;
+            let alias = item.get("as").cloned().unwrap_or_else(|| measure.name.clone().into());
+            select.push(json!({"expression": measure.sql, "as": alias}));
+        }
+        let mut resolved = arguments.clone();
+        resolved.insert("select".to_owned(), select.into());
+        Ok(Cow::Owned(resolved))
     }
 }
 

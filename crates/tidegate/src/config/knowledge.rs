@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use tidegate_core::{Error, ErrorKind, Principal, suggestion};
 use tidegate_query::{
-    ColumnEntry, ColumnKnowledge, ColumnPath, Database, DatabaseKnowledge, ExampleQuestion, Knowledge, Relationship,
-    TableKnowledge,
+    ColumnEntry, ColumnKnowledge, ColumnPath, Database, DatabaseKnowledge, ExampleQuestion, Knowledge, Measure,
+    Relationship, TableKnowledge,
 };
 use tidegate_sql::Statement;
 use tokio::time::{Instant, timeout_at};
@@ -21,7 +21,9 @@ use super::LoadedConfig;
 use super::about_files::AboutFiles;
 use super::databases::DatabaseConfig;
 use super::problems::Problems;
-use super::types::{AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, NotesConfig};
+use super::types::{
+    AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, MeasureConfig, NotesConfig,
+};
 
 /// Bytes of notes at most; the rest is cut off.
 const NOTES_BYTES_MAX: usize = 4 << 10;
@@ -177,7 +179,28 @@ pub(super) fn build_knowledge(
         tables,
         examples: config.examples.iter().map(to_example).collect(),
         relationships: relationships.collect(),
+        measures: build_measures(&config.measures, problems),
     }
+}
+
+/// The measures of `config`, without a second one of a name.
+fn build_measures(config: &[MeasureConfig], problems: &Problems) -> Vec<Measure> {
+    let mut measures: Vec<Measure> = Vec::new();
+    for (index, MeasureConfig { name, table, sql, description, unit }) in config.iter().enumerate() {
+        if measures.iter().any(|other| other.name == *name) {
+            let message = format!("{name} is the name of another measure, which counts; choose another name");
+            problems.add(format_args!("measures[{index}].name"), message);
+            continue;
+        }
+        measures.push(Measure {
+            name: name.clone(),
+            table: table.clone(),
+            sql: sql.clone(),
+            description: description.clone(),
+            unit: unit.clone(),
+        });
+    }
+    measures
 }
 
 fn build_column(config: &ColumnConfig, has_column_types: bool, problems: &Problems) -> Option<ColumnKnowledge> {
@@ -229,7 +252,7 @@ async fn check_knowledge(
     check: &Check,
     problems: &Problems,
 ) {
-    let mut tables = KnownTables { database, check, columns: BTreeMap::new() };
+    let mut tables = KnownTables { database, check, may_come_later, columns: BTreeMap::new() };
     for (name, table) in &knowledge.tables {
         let problems = problems.at(format_args!("tables.{name}"));
         let Some(columns) = tables.columns(name).await else { return };
@@ -244,13 +267,15 @@ async fn check_knowledge(
         }
     }
     check_relationships(&knowledge.relationships, &mut tables, problems).await;
-    check_examples(&knowledge.examples, database, check, problems).await;
+    check_examples(&knowledge.examples, &mut tables, problems).await;
+    check_measures(&knowledge.measures, &mut tables, problems).await;
 }
 
 /// The columns of the tables of a database, each table read once.
 struct KnownTables<'a> {
     database: &'a dyn Database,
     check: &'a Check,
+    may_come_later: bool,
     columns: BTreeMap<String, Result<Vec<ColumnEntry>, Error>>,
 }
 
@@ -263,6 +288,12 @@ impl KnownTables<'_> {
             self.columns.insert(table.to_owned(), read);
         }
         self.columns.get(table).map(|columns| columns.as_deref())
+    }
+
+    /// Whether `table` is absent and may come later.
+    async fn is_awaited(&mut self, table: &str) -> bool {
+        let is_absent = |error: &Error| error.kind() == ErrorKind::NotFound;
+        self.may_come_later && matches!(self.columns(table).await, Some(Err(error)) if is_absent(error))
     }
 }
 
@@ -286,6 +317,9 @@ async fn check_relationships(relationships: &[Relationship], tables: &mut KnownT
     for (index, relationship) in relationships.iter().enumerate() {
         let mut types: Vec<String> = Vec::new();
         for (key, end) in [("from", &relationship.from), ("to", &relationship.to)] {
+            if tables.is_awaited(&end.table).await {
+                continue;
+            }
             let KnownTables { database, check, .. } = *tables;
             let Some(columns) = tables.columns(&end.table).await else { return };
             let message = match columns {
@@ -332,17 +366,23 @@ fn type_family(type_name: &str) -> Option<String> {
 }
 
 /// Plans each example for the owner.
-async fn check_examples(examples: &[ExampleQuestion], database: &dyn Database, check: &Check, problems: &Problems) {
-    for (index, example) in examples.iter().enumerate() {
+async fn check_examples(examples: &[ExampleQuestion], tables: &mut KnownTables<'_>, problems: &Problems) {
+    let KnownTables { database, check, .. } = *tables;
+    'examples: for (index, example) in examples.iter().enumerate() {
         let planned = match Statement::parse(&example.sql, database.dialect()) {
-            Ok(statement) => match timeout_at(check.deadline, database.plan(&statement, &check.principal)).await {
-                Ok(planned) => planned.map(drop),
-                Err(_) => return,
-            },
+            Ok(statement) => {
+                for table in statement.tables() {
+                    if tables.is_awaited(table).await {
+                        continue 'examples;
+                    }
+                }
+                match timeout_at(check.deadline, database.plan(&statement, &check.principal)).await {
+                    Ok(planned) => planned.map(drop),
+                    Err(_) => return,
+                }
+            }
             Err(error) => Err(error),
         };
-        // Other errors are those of the database, or of what this process may read.
-        let is_wrong = |error: &Error| matches!(error.kind(), ErrorKind::InvalidArguments | ErrorKind::NotFound);
         if let Some(error) = planned.err().filter(is_wrong) {
             let message = format!("fails, and is left out until it is corrected: {error}");
             problems.add(format_args!("examples[{index}].sql"), message);
@@ -352,6 +392,30 @@ async fn check_examples(examples: &[ExampleQuestion], database: &dyn Database, c
     if questions.len() < examples.len() {
         problems.add("examples", "has a question twice");
     }
+}
+
+/// Plans each measure for the owner.
+async fn check_measures(measures: &[Measure], tables: &mut KnownTables<'_>, problems: &Problems) {
+    let KnownTables { database, check, .. } = *tables;
+    for measure in measures {
+        if tables.is_awaited(&measure.table).await {
+            continue;
+        }
+        let planning = async {
+            let statement = measure.query()?.render(database, &check.principal).await?;
+            database.plan(&statement, &check.principal).await.map(drop)
+        };
+        let Ok(planned) = timeout_at(check.deadline, planning).await else { return };
+        if let Some(error) = planned.err().filter(is_wrong) {
+            let message = format!("the measure {} fails, and is left out until it is corrected: {error}", measure.name);
+            problems.add("measures", message);
+        }
+    }
+}
+
+/// Whether what was planned is wrong. Other errors are those of the database, or of what this process may read.
+fn is_wrong(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::InvalidArguments | ErrorKind::NotFound)
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tidegate_core::{Error, Principal};
-use tidegate_query::{ColumnEntry, ColumnKnowledge, ColumnPath, Database, ExampleQuestion, Knowledge, KnowledgeLayers};
+use tidegate_query::{
+    ColumnEntry, ColumnKnowledge, ColumnPath, Database, ExampleQuestion, Knowledge, KnowledgeLayers, Measure,
+};
 use tidegate_runtime::{Job, ReplySender};
 use tidegate_sql::Statement;
 use tokio::time::{Instant, timeout_at};
@@ -17,6 +19,8 @@ use crate::table_names::strip_database;
 /// Bytes of the words of the owner, and of those of files, at most.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 const JOINS_MAX: usize = 50;
+/// Each is planned for the caller.
+const MEASURES_MAX: usize = 20;
 /// Each is planned for the caller.
 const EXAMPLES_MAX: usize = 10;
 /// How long one call checks what its caller may see.
@@ -117,12 +121,29 @@ impl<'a> VisibleTables<'a> {
         columns.iter().any(|column| column.name == path.column && !column.is_masked)
     }
 
+    /// Whether `sql` may name a masked column of `table`.
+    async fn names_masked(&mut self, sql: &str, table: &str) -> bool {
+        let words = words(sql);
+        let mut masked = self.columns(table).await.iter().filter(|column| column.is_masked);
+        masked.any(|column| mentions(sql, &words, &column.name.to_lowercase()))
+    }
+
+    /// Whether the caller could compute `measure`, and it names no masked column.
+    async fn shows_measure(&mut self, measure: &Measure) -> bool {
+        if self.names_masked(&measure.sql, &measure.table).await {
+            return false;
+        }
+        let described = async {
+            let statement = measure.query()?.render(self.database, self.principal).await?;
+            self.database.describe(&statement, self.principal).await
+        };
+        matches!(timeout_at(self.deadline, described).await, Ok(Ok(_)))
+    }
+
     /// Whether the caller could run the statement of `example`, and it names no masked column.
     async fn allows(&mut self, example: &ExampleQuestion, statement: &Statement) -> bool {
-        let words = words(&example.sql);
         for table in statement.tables() {
-            let masked = self.columns(table).await.iter().filter(|column| column.is_masked);
-            if masked.map(|column| column.name.to_lowercase()).any(|name| mentions(&example.sql, &words, &name)) {
+            if self.names_masked(&example.sql, table).await {
                 return false;
             }
         }
@@ -149,6 +170,7 @@ async fn render_layer(layer: &Knowledge, tables: Option<&[String]>, visible: &mu
         sections.push(render_tables(layer, visible).await);
     }
     sections.push(render_joins(layer, tables, visible).await);
+    sections.push(render_measures(layer, tables, visible).await);
     sections.push(render_examples(layer, tables, visible).await);
     sections.retain(|section| !section.is_empty());
     sections.join("\n\n")
@@ -219,6 +241,44 @@ async fn render_joins(layer: &Knowledge, tables: Option<&[String]>, visible: &mu
         }
     }
     if lines.is_empty() { String::new() } else { format!("Joins:{}", lines.concat()) }
+}
+
+/// The measure `name` of `table`, if `principal` could compute it; else the names of those that it could.
+pub(crate) async fn find_measure(
+    layers: &KnowledgeLayers,
+    database: &dyn Database,
+    (name, table): (&str, &str),
+    principal: &Principal,
+) -> Result<Measure, Vec<String>> {
+    let mut visible = VisibleTables::new(database, principal);
+    let table = [table.to_owned()];
+    let mut names = Vec::new();
+    for measure in layers.layers().flat_map(|layer| &layer.measures) {
+        let is_of_table = is_requested(&measure.table, Some(&table[..]), database.name());
+        if !is_of_table || names.len() == MEASURES_MAX || !visible.shows_measure(measure).await {
+            continue;
+        }
+        if measure.name == name {
+            return Ok(measure.clone());
+        }
+        names.push(measure.name.clone());
+    }
+    Err(names)
+}
+
+async fn render_measures(layer: &Knowledge, tables: Option<&[String]>, visible: &mut VisibleTables<'_>) -> String {
+    let mut lines = Vec::new();
+    for measure in &layer.measures {
+        let is_about = is_requested(&measure.table, tables, visible.database.name());
+        if lines.len() < MEASURES_MAX && is_about && visible.shows_measure(measure).await {
+            let Measure { name, table, sql, description, unit } = measure;
+            let description = description.as_ref().map(|description| format!("; {description}")).unwrap_or_default();
+            let unit = unit.as_ref().map(|unit| format!("; unit {unit}")).unwrap_or_default();
+            lines.push(format!("\n- {name} of {table}: {sql}{description}{unit}"));
+        }
+    }
+    let heading = "Measures, for select of query as {\"measure\": NAME}:";
+    if lines.is_empty() { String::new() } else { format!("{heading}{}", lines.concat()) }
 }
 
 async fn render_examples(layer: &Knowledge, tables: Option<&[String]>, visible: &mut VisibleTables<'_>) -> String {

@@ -19,7 +19,7 @@ use crate::tool_services::ToolServices;
 use crate::typed_rows::{TableBuilder, count_column, text_column};
 
 pub(crate) use self::get_schema::{fetch_examples, read_first_rows};
-pub(crate) use self::knowledge::KnowledgeText;
+pub(crate) use self::knowledge::{KnowledgeText, find_measure};
 
 pub(crate) struct DatabaseListing {
     pub(crate) database: Arc<dyn Database>,

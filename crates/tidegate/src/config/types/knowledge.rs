@@ -21,6 +21,8 @@ pub(crate) struct KnowledgeConfig {
     pub(crate) examples: Vec<ExampleConfig>,
     /// Columns over which tables join. Default: none.
     pub(crate) relationships: Vec<RelationshipConfig>,
+    /// Named expressions, which query accepts as {measure: NAME}. Default: none.
+    pub(crate) measures: Vec<MeasureConfig>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -99,6 +101,22 @@ pub(crate) struct RelationshipConfig {
     pub(crate) from: String,
     /// The referenced column: customers.id.
     pub(crate) to: String,
+}
+
+/// A named expression over the rows of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MeasureConfig {
+    /// Name, which is also that of its column.
+    pub(crate) name: String,
+    /// Table as in list_tables.
+    pub(crate) table: String,
+    /// Expression: sum(amount) FILTER (WHERE state = 1).
+    pub(crate) sql: String,
+    /// What it means. Default: none.
+    pub(crate) description: Option<String>,
+    /// Unit of its value. Default: none.
+    pub(crate) unit: Option<String>,
 }
 
 /// A text, a number or a truth value, as text.

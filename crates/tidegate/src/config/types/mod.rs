@@ -29,7 +29,7 @@ pub(crate) use databases::{
 pub(crate) use folders::SharedFolderConfig;
 pub(crate) use identity::{AuthConfig, CertificateConfig, DevelopmentConfig, ProxyConfig, RoleConfig, TokensConfig};
 pub(crate) use knowledge::{
-    AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, NotesConfig,
+    AboutConfig, ColumnConfig, DescribedColumnConfig, ExampleConfig, KnowledgeConfig, MeasureConfig, NotesConfig,
 };
 pub(crate) use limits::{CallLimitsConfig, LevelLimitsConfig, LimitsConfig, ResultsConfig, ToolLimitsConfig};
 pub(crate) use network::ClientTlsConfig;

@@ -27,6 +27,10 @@ databases:
       - {question: What is the sum?, sql: SELECT sum(amount) FROM orders}
       - {question: What fails?, sql: SELECT sum(amont) FROM orders}
       - {question: What fails later?, sql: 'SELECT customer::int FROM orders'}
+    measures:
+      - {name: number, table: orders, sql: count(*)}
+      - {name: number, table: orders, sql: count(amount)}
+      - {name: broken, table: orders, sql: sum(amont)}
 ";
 
 /// What `config check` says, standard error with it, after which the configuration works.
@@ -50,6 +54,8 @@ fn what_does_not_fit_is_a_warning_with_its_place() {
         "databases[0].relationships[2].from: there is no column \"customr\" in the table \"orders\"; did you mean",
         "databases[0].relationships[2].to: there is no table \"2023\"; did you mean \"2024\"?",
         "databases[0].relationships[3].from: \"orders\" is no column of a table; write both: orders.customer_id",
+        "tidegate.yaml:23:10: databases[0].measures[1].name: number is the name of another measure, which counts",
+        "tidegate.yaml:21:5: databases[0].measures: the measure broken fails, and is left out until it is corrected:",
         "tidegate.yaml:19:33: databases[0].examples[1].sql: fails, and is left out until it is corrected:",
     ] {
         assert!(checked.contains(line), "{line} is not in {checked}");
@@ -93,6 +99,9 @@ databases:
       - {question: Who buys?, sql: SELECT customer FROM orders}
       - {question: What costs 12.5?, sql: 'SELECT id FROM orders WHERE amount = 12.5'}
       - {question: How many are there?, sql: SELECT count(*) FROM orders}
+    measures:
+      - {name: turnover, table: orders, sql: sum(amount), unit: EUR}
+      - {name: number, table: orders, sql: count(*), description: Orders of all years}
 ";
     let policies =
         "    policies: [{table: orders, columns: {customer: deny, amount: null}, except_roles: [auditor]}]\n";
@@ -102,15 +111,20 @@ databases:
         let of_schema = configured.run(&["call", "get_schema", "table=orders"]);
         let of_search = configured.run(&["call", "list_tables", "pattern=buyer"]);
         assert_eq!((of_schema.code, of_search.code), (Some(0), Some(0)), "{of_schema:?} {of_search:?}");
-        (of_schema.stdout, of_search.stdout)
+        let measured = configured.run(&["call", "query", "table=orders", r#"select=[{"measure": "turnover"}]"#]);
+        (of_schema.stdout, of_search.stdout, format!("{}{}", measured.stdout, measured.stderr))
     };
-    let (schema, found) = texts("");
-    for hidden in ["Denied", "Masked", "buyer", "12.5", "secret", "customer", "Joins"] {
+    let (schema, found, measured) = texts("");
+    for hidden in ["Denied", "Masked", "buyer", "12.5", "secret", "customer", "Joins", "turnover"] {
         assert!(!schema.contains(hidden), "{hidden} is in {schema}");
     }
     assert!(schema.contains("Number of the order") && schema.contains("- How many are there?"), "{schema}");
     assert!(!found.contains("orders"), "{found}");
-    let (schema, found) = texts("auth: {local: [auditor]}\n");
+    assert!(schema.contains("- number of orders: count(*); Orders of all years"), "{schema}");
+    let refused = "there is no measure \"turnover\" of the table \"orders\"\nValid choices: number";
+    assert!(measured.contains(refused), "{measured}");
+    let (schema, found, measured) = texts("auth: {local: [auditor]}\n");
+    assert!(measured.contains(r#"[{"turnover":19.5"#), "{measured}");
     for visible in
         ["Denied description", "12.5 = a secret price", "- orders.customer = 2024.name", "- What costs 12.5?"]
     {
