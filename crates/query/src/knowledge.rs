@@ -348,7 +348,10 @@ impl Databases {
             None => KnowledgeLayers { database: name.to_owned(), ..KnowledgeLayers::default() },
         };
         if database.kind() == DatabaseKind::Federated {
-            for (other, known) in self.knowledge.iter().filter(|(other, _)| *other != name) {
+            for (other, known) in &self.knowledge {
+                if other == name {
+                    continue;
+                }
                 let member = known.load(other).await;
                 let complete = |own: Arc<Knowledge>, of_member: &Knowledge| {
                     Arc::new(Arc::unwrap_or_clone(own).completed_by(&of_member.below(other)))

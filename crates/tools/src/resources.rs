@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tidegate_core::{
     CallOrigin, Caller, Completion, CompletionRequest, Error, Principal, TemplateVariables, TransportKind, UriTemplate,
 };
-use tidegate_query::{ColumnEntry, OutputOptions, TableEntry, TableStatus};
+use tidegate_query::{ColumnEntry, Database, OutputOptions, TableEntry, TableStatus};
 use tidegate_runtime::{
     Answer, AnswerMeta, Completer, Handler, Job, JobStatus, Resource, ResourceLister, ResourceTemplate,
     ResourceWatcher, RunningCall,
@@ -171,9 +171,10 @@ struct NotesLister(Arc<ToolServices>);
 impl ResourceLister for NotesLister {
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
         let template = base_notes_template(&self.0);
+        let visible: Vec<Arc<dyn Database>> = self.0.databases.visible_to(principal).cloned().collect();
         let mut resources = Vec::new();
-        for database in self.0.databases.visible_to(principal) {
-            let knowledge = self.0.databases.knowledge(&**database).await;
+        for database in visible {
+            let knowledge = self.0.databases.knowledge(&*database).await;
             if knowledge.layers().any(|layer| !layer.is_empty()) {
                 let (name, description) =
                     (format!("{} notes", database.name()), format!("Notes on {}.", database.name()));

@@ -123,7 +123,8 @@ async fn print_table_problems(application: &Application) -> Result<usize, Comman
 async fn print_failing_examples(application: &Application) -> Result<usize, CommandError> {
     let (loaded, caller) = (&application.loaded_config, application.local_caller(None)?);
     let mut problems = Vec::new();
-    for (path, database, sql) in declared_examples(loaded) {
+    let examples: Vec<(String, &str, &str)> = declared_examples(loaded).collect();
+    for (path, database, sql) in examples {
         // What cannot be planned is a warning already.
         if application.apply_report.warnings.iter().any(|warning| warning.contains(&format!(" {path}: "))) {
             continue;

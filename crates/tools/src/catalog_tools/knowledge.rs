@@ -251,17 +251,20 @@ pub(crate) async fn find_measure(
     principal: &Principal,
 ) -> Result<Measure, Vec<String>> {
     let mut visible = VisibleTables::new(database, principal);
-    let table = [table.to_owned()];
-    let mut names = Vec::new();
-    for measure in layers.layers().flat_map(|layer| &layer.measures) {
-        let is_of_table = is_requested(&measure.table, Some(&table[..]), database.name());
-        if !is_of_table || names.len() == MEASURES_MAX || !visible.shows_measure(measure).await {
-            continue;
-        }
-        if measure.name == name {
+    let short = |name: &str| strip_database(name, database.name()).unwrap_or(name).to_owned();
+    let of_table = layers.layers().flat_map(|layer| &layer.measures);
+    let of_table: Vec<&Measure> = of_table.filter(|measure| short(&measure.table) == short(table)).collect();
+    let (named, others): (Vec<&Measure>, Vec<&Measure>) = of_table.into_iter().partition(|other| other.name == name);
+    for measure in named {
+        if visible.shows_measure(measure).await {
             return Ok(measure.clone());
         }
-        names.push(measure.name.clone());
+    }
+    let mut names = Vec::new();
+    for measure in others.into_iter().take(MEASURES_MAX) {
+        if visible.shows_measure(measure).await {
+            names.push(measure.name.clone());
+        }
     }
     Err(names)
 }
