@@ -104,7 +104,13 @@ impl LoadedResult {
             Ok(()) => TableStatus::Readable,
             Err(error) => TableStatus::Unreadable(error.message().to_owned()),
         };
-        TableEntry { name, rows: self.table.row_count(), comment: Some(self.table.comment()), facts: Some(self.table.comment()), status }
+        TableEntry {
+            name,
+            rows: self.table.row_count(),
+            comment: Some(self.table.comment()),
+            facts: Some(self.table.comment()),
+            status,
+        }
     }
 
     pub(super) async fn columns(&self) -> std::result::Result<Vec<ColumnEntry>, Error> {
