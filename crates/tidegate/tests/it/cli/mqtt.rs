@@ -12,7 +12,7 @@ use super::rmcp_client::serve;
 use super::server::{Server, wait_until};
 use broker::Broker;
 
-#[path = "../../../../mqtt/tests/it/broker.rs"]
+#[path = "../../../../ingest/tests/it/mqtt/broker.rs"]
 mod broker;
 
 const PLANT: &str = "
