@@ -81,9 +81,9 @@ def same_number_text(ours, cell: float) -> bool:
 
 
 def same_moment(ours, cell: datetime.date) -> bool:
-    if isinstance(ours, float):
+    if to_excel(cell) < 0:
         # openpyxl has days before the first one.
-        return ours < 0 and math.isclose(ours, to_excel(cell), abs_tol=1e-6)
+        return not isinstance(ours, Moment) and math.isclose(float(ours), to_excel(cell), abs_tol=1e-6)
     moment = cell if isinstance(cell, datetime.datetime) else datetime.datetime.combine(cell, datetime.time())
     since = moment - EPOCH
     nanoseconds = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
