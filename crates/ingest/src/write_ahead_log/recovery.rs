@@ -25,7 +25,7 @@ use super::{LogStatus, WriteAheadLogError};
 const CHANGED: &str = "a record was changed, and complete records follow it";
 const CHANGED_LAST: &str = "a record was changed after it was acknowledged";
 const CHANGED_OR_INCOMPLETE: &str = "a record is incomplete or was changed";
-const CHANGED_MARK: &str = "a mark was changed, and no record is lost";
+const CHANGED_MARK: &str = "a mark was changed, and the records around it are whole";
 const MISSING: &str = "the records that follow are missing";
 const UNREADABLE: &str = "neither its header nor its first record can be read";
 const FOLDER: &str = "a folder is in the place of the file";
@@ -370,7 +370,11 @@ impl LogChecker {
             Some((segment_path(&self.folder, segment.first_sequence), problem.to_string()))
         });
         let mut problems: Vec<_> = problems.collect();
-        if problems.is_empty()
+        // Of a segment that was not read to its end, the records after the damage are no further problem.
+        let is_read = |segment: &ReadSegment| {
+            matches!(&segment.problem, None | Some(WriteAheadLogError::Damaged { problem: CHANGED_MARK, .. }))
+        };
+        if segments.iter().filter(|segment| is_needed(segment)).all(is_read)
             && let Some(missing) = first_missing(&segments, oldest_sequence, acknowledged)
         {
             problems.push((self.folder.clone(), format!("the record {missing} is missing")));
