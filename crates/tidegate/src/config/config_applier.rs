@@ -243,18 +243,21 @@ impl ConfigApplier {
 
     /// Whether the folder of a database is closed for a reason that may pass.
     pub(crate) fn has_folder_to_try_again(&self) -> bool {
-        self.applied.lock().databases.by_name.values().any(OpenedDatabase::is_tried_again)
+        let applied = self.applied.lock();
+        applied.databases.by_name.values().filter_map(OpenedDatabase::folder_use).any(FolderUse::is_tried_again)
     }
 
-    /// Tries to open such folders again. If one is open now, or closed for another reason, returns the configuration, which
-    /// is to be applied again.
+    /// Tries to open such folders again. Returns the configuration, which is to be applied again, if this process uses a
+    /// folder otherwise now: also one that another process has left, which is open then.
     pub(crate) async fn try_folders_again(&self) -> Option<Arc<LoadedConfig>> {
         let databases = self.applied.lock().databases.clone();
         let loaded = self.current_config()?;
         let problems = Problems::default();
         let folders = ingest::open_folders(&loaded, &self.ingest_folders, &self.engine, &problems).await;
-        let was_tried = |name: &str| databases.by_name.get(name).is_some_and(OpenedDatabase::is_tried_again);
-        let is_changed = folders.iter().any(|(name, tables)| was_tried(name) && !tables.folder_use.is_tried_again());
+        let is_changed = folders.iter().any(|(name, tables)| {
+            let before = databases.by_name.get(name).and_then(OpenedDatabase::folder_use);
+            before.is_some_and(|before| !tables.folder_use.is_same_use(before))
+        });
         is_changed.then_some(loaded)
     }
 

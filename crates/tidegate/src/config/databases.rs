@@ -326,9 +326,9 @@ impl OpenedDatabase {
         previous.by_name.get(&self.entry.name).is_some_and(|old| Arc::ptr_eq(&old.database, &self.database))
     }
 
-    /// Whether its folder is closed for a reason that may pass.
-    pub(super) fn is_tried_again(&self) -> bool {
-        self.parts.folder.as_ref().is_some_and(|folder| folder.folder_use.is_tried_again())
+    /// What this process does with its folder.
+    pub(super) fn folder_use(&self) -> Option<&FolderUse> {
+        self.parts.folder.as_ref().map(|folder| &folder.folder_use)
     }
 
     async fn check_policies(&self, problems: &Problems) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -25,6 +26,8 @@ pub(crate) struct IngestFolders {
     /// Whether this process takes rows. Commands that only ask questions leave the folders to the server.
     writes: bool,
     open: Mutex<BTreeMap<PathBuf, Arc<IngestFolder>>>,
+    /// Whether the process ends, so that none is opened any more.
+    is_closed: AtomicBool,
 }
 
 /// The tables of an ingest folder.
@@ -63,6 +66,12 @@ impl FolderUse {
     pub(crate) fn is_tried_again(&self) -> bool {
         matches!(self, Self::Closed(refusal) if refusal.retry_after().is_some())
     }
+
+    /// Whether it is what `before` was, apart from the words of a refusal.
+    pub(crate) fn is_same_use(&self, before: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(before)
+            && self.is_tried_again() == before.is_tried_again()
+    }
 }
 
 /// A folder that this process writes, with what its configuration declares.
@@ -76,14 +85,14 @@ pub(crate) struct DeclaredTables {
 impl IngestFolders {
     /// Folders of a process that takes rows if `writes`.
     pub(crate) fn new(writes: bool) -> Self {
-        Self { writes, open: Mutex::default() }
+        Self { writes, open: Mutex::default(), is_closed: AtomicBool::new(false) }
     }
 
     /// Opens the folder at `path`, which is created if it does not exist. If it is open, its declarations are checked only.
     /// A folder that is damaged as a whole costs its database only: its tables are closed.
     ///
     /// # Errors
-    /// When the folder cannot be created, or when a declaration does not fit.
+    /// When the folder cannot be created, when a declaration does not fit, or after [`Self::close`].
     pub(crate) async fn open(
         &self,
         name: &str,
@@ -102,6 +111,9 @@ impl IngestFolders {
         private_file::create_folder(path).map_err(IngestError::io("create", path))?;
         let real = std::fs::canonicalize(path).map_err(IngestError::io("open", path))?;
         let mut open = self.open.lock().await;
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(IngestError::Closed);
+        }
         let folder = match open.get(&real) {
             Some(folder) => {
                 folder.check_declarations(&tables)?;
@@ -162,8 +174,9 @@ impl IngestFolders {
         }
     }
 
-    /// Closes all folders.
+    /// Closes all folders. A configuration that is applied meanwhile opens none again.
     pub(crate) async fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         self.close_unused(&[]).await;
     }
 }
@@ -174,7 +187,7 @@ impl OpenedTables {
         // Callers read it, and need not know where the folder is.
         let problem = error.to_string().replace(&format!("{}/", root.display()), "");
         let advice = match error.is_transient() {
-            true => "opening it is tried again",
+            true => "a server opens it when that has passed",
             false => "mend that, or restore the folder of the database from a backup, and restart the server",
         };
         let reason = format!("is closed: {problem}; {advice}");

@@ -312,7 +312,7 @@ async fn a_folder_that_a_full_disk_kept_closed_opens_when_there_is_space() {
     assert_eq!(refused.status(), 503);
     assert_eq!(refused.headers()["retry-after"], "60");
     let text = refused.text().await.unwrap();
-    assert!(text.contains("is closed: ") && text.contains("; opening it is tried again"), "{text}");
+    assert!(text.contains("is closed: ") && text.contains("; a server opens it when that has passed"), "{text}");
     std::fs::remove_file(&filler).unwrap();
     wait_until(async || post(&server, "/data/plant/sensors", numbered(0..1)).await.status().is_success()).await;
     assert_eq!(rows(&server, "plant", "SELECT count(*) FROM sensors").await, "1");
