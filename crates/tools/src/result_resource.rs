@@ -360,14 +360,18 @@ async fn send_text_preview(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreviewExtent {
     Complete,
-    /// The first bytes (their number), as text.
+    /// The first bytes of the file (their number), as text.
     Truncated(u64),
     /// Nothing: the file is not text.
     NotText,
 }
 
-/// A line waits for its end, so that no piece divides a secret in it. A longer line is divided.
+/// A line waits for its end, so that no piece divides a secret in it, and a private key of several lines waits for its last
+/// one. What is longer is divided.
 const LINE_BYTES_MAX: usize = 256 * 1024;
+/// How a private key begins and ends.
+const KEY_BEGIN: &str = "-----BEGIN ";
+const KEY_END: &str = "-----END ";
 
 /// Sends the text in `chunks`, at most `bytes_max` bytes. Invalid UTF-8 after valid text is replaced.
 pub(crate) async fn send_preview(
@@ -375,9 +379,8 @@ pub(crate) async fn send_preview(
     bytes_max: Option<usize>,
     reply: &ReplySender,
 ) -> Result<PreviewExtent, Error> {
-    let bytes_max = bytes_max.unwrap_or(usize::MAX);
-    let mut left = bytes_max;
-    // An incomplete character, and an incomplete line; the rest of them is in the next chunk.
+    let (mut left, mut preview_bytes) = (bytes_max.unwrap_or(usize::MAX), 0);
+    // An incomplete character, and incomplete lines; the rest of them is in the next chunk.
     let (mut pending, mut text) = (Vec::new(), String::new());
     let mut is_text = false;
     while let Some(chunk) = chunks.next().await.transpose()? {
@@ -392,31 +395,46 @@ pub(crate) async fn send_preview(
         let rest = pending.split_off(text_bytes);
         text.push_str(&String::from_utf8_lossy(&pending));
         pending = rest;
-        let end = match text.rfind('\n') {
-            Some(line_break) => line_break + 1,
-            None if text.len() < LINE_BYTES_MAX => continue,
-            None => text.len(),
+        let end = match whole_lines(&text) {
+            0 if text.len() < LINE_BYTES_MAX => continue,
+            0 => text.len(),
+            end => end,
         };
-        let line = text.split_off(end);
-        if !send_within(&text, &mut left, reply).await? {
-            return Ok(PreviewExtent::Truncated((bytes_max - left) as u64));
+        let rest = text.split_off(end);
+        if let Some(cut) = send_within(&text, &mut left, reply).await? {
+            return Ok(PreviewExtent::Truncated((preview_bytes + cut) as u64));
         }
-        text = line;
+        preview_bytes += text.len();
+        text = rest;
     }
     // The file may end within a character.
     text.push_str(&String::from_utf8_lossy(&pending));
-    if !text.is_empty() && !send_within(&text, &mut left, reply).await? {
-        return Ok(PreviewExtent::Truncated((bytes_max - left) as u64));
+    if !text.is_empty()
+        && let Some(cut) = send_within(&text, &mut left, reply).await?
+    {
+        return Ok(PreviewExtent::Truncated((preview_bytes + cut) as u64));
     }
     Ok(PreviewExtent::Complete)
 }
 
-/// Sends `text`, or as much of it as `left` bytes hold, and returns whether that was all.
-async fn send_within(text: &str, left: &mut usize, reply: &ReplySender) -> Result<bool, Error> {
+/// How many bytes of `text` are whole lines, up to a private key whose last line is not whole.
+fn whole_lines(text: &str) -> usize {
+    let end_of_lines = |text: &str| text.rfind('\n').map_or(0, |line_break| line_break + 1);
+    let lines = &text[..end_of_lines(text)];
+    match lines.rfind(KEY_BEGIN) {
+        Some(begin) if lines.rfind(KEY_END).is_none_or(|end| end < begin) => end_of_lines(&lines[..begin]),
+        _ => lines.len(),
+    }
+}
+
+/// Sends `text`, or as much of it as `left` bytes hold. Returns how many bytes of it are shown at least, if these are not all.
+async fn send_within(text: &str, left: &mut usize, reply: &ReplySender) -> Result<Option<usize>, Error> {
     // The cut could divide a secret, so masks come before it.
-    let text = reply.job().protection().redact_text(text)?;
-    let end = text.floor_char_boundary(*left);
+    let masked = reply.job().protection().redact_text(text)?;
+    let end = masked.floor_char_boundary(*left);
     *left -= end;
-    reply.send_redacted_text(text[..end].to_owned()).await?;
-    Ok(end == text.len())
+    reply.send_redacted_text(masked[..end].to_owned()).await?;
+    let rest = masked.len() - end;
+    // A mask may be longer or shorter than its secret.
+    Ok((rest > 0).then_some(end.min(text.len().saturating_sub(rest))))
 }

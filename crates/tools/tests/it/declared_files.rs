@@ -64,7 +64,7 @@ impl FileFixture {
             panic!("a template")
         };
         let rule = SecretRule { name: "badge".to_owned(), pattern: "EMP-[0-9]{6}".to_owned() };
-        let redactor = SecretRules::new(&[rule], false).unwrap();
+        let redactor = SecretRules::new(&[rule, SecretRule::built_in("private_key").unwrap()], false).unwrap();
         let protection = AnswerProtection { redactor: Some(Arc::new(redactor)), ..AnswerProtection::default() };
         let entries = register(SnapshotBuilder::new(), &services).template(*template).protection(protection);
         let registry = Registry::new(entries.build(), EventDispatcher::default());
@@ -303,10 +303,19 @@ async fn a_secret_is_masked_where_a_file_is_divided_or_cut() {
     scene.write("divided.txt", format!("{line}EMP-123456\nend\n").as_bytes());
     let answered = scene.read("files://divided.txt").await;
     assert!(answered.texts.concat() == format!("{line}[secret: badge]\nend\n"), "a chunk ends within the secret");
+    let line = "x".repeat(FILE_PIECE_BYTES - 40);
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIBVgIBADANBgkqhkiG\n9w0BAQEFAASCAUAwggE8\n-----END PRIVATE KEY-----";
+    scene.write("key.pem", format!("{line}\n{key}").as_bytes());
+    let answered = scene.read("files://key.pem").await;
+    assert!(answered.texts.concat() == format!("{line}\n[secret: private_key]"), "a chunk ends within the key");
     let scene = FileFixture::new(StoreLimits::default(), 12).await;
     scene.write("cut.txt", b"badge EMP-123456 of ann\n");
     let answered = scene.read("files://cut.txt").await;
     assert_eq!(answered.texts[0], "badge [secre", "the budget ends within the secret");
+    let scene = FileFixture::new(StoreLimits::default(), 20).await;
+    scene.write("masked.txt", b"EMP-123456 EMP-1234\n");
+    let answered = scene.read("files://masked.txt").await;
+    assert!(answered.texts[1].starts_with("Shown: the first 15 of the file's 20 bytes."), "{:?}", answered.texts);
 }
 
 #[tokio::test]
