@@ -67,7 +67,7 @@ fn each_partition_has_one_file() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 16))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.div_ceil(16)))]
 
     /// Files <= partitions + rows / rows of a file, for any memory, number of open files and order of the rows.
     #[test]

@@ -224,8 +224,11 @@ fn no_step_leaves_its_identity_to_the_next_caller() {
     let scene = runtime.block_on(TestDatabase::new(TENANTS));
     runtime.block_on(scene.run("GRANT UPDATE ON notes TO {db}_reader, {db}_analyst"));
     let steps = (prop::sample::select(&STEPS[..]), prop::bool::ANY, prop::bool::ANY);
-    let mut runner =
-        TestRunner::new(Config { cases: Config::default().cases / 32, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: Config::default().cases.div_ceil(32),
+        failure_persistence: None,
+        ..Config::default()
+    });
     runner
         .run(&prop::collection::vec(steps, 1..30), |steps| {
             let node = scene.open(PostgresOptions { connections_max: 1, ..options(&scene) });

@@ -53,7 +53,7 @@ impl RoundTripCheck<'_> {
         let check = |literals: &[String]| runtime.block_on(self.check_literals(&client, literals));
         check(&edges.iter().map(|edge| (*edge).to_owned()).collect::<Vec<_>>());
         let mut runner = TestRunner::new(Config {
-            cases: Config::default().cases / 32,
+            cases: Config::default().cases.div_ceil(32),
             failure_persistence: None,
             ..Config::default()
         });

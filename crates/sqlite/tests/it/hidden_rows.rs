@@ -252,7 +252,8 @@ async fn outcome(node: &SqliteFixture, sql: &str) -> Result<Vec<String>, String>
 fn results_match_a_copy_without_hidden_rows() {
     let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap());
     let every = Config::default().cases;
-    let mut runner = TestRunner::new(Config { cases: every / 32, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: every.div_ceil(32), failure_persistence: None, ..Config::default() });
     let questions = proptest::collection::vec(random_query(), 40);
     let outcome = runner.run(
         &(proptest::collection::vec(row(), 0..30), select(VISIBILITY_RULES), questions),

@@ -95,7 +95,7 @@ fn times() -> impl Strategy<Value = &'static str> {
 
 /// Counts of the source, a scan and brute force agree.
 fn check_counts<T: LogTable>(divisor: u32) {
-    let cases = Config::default().cases / divisor;
+    let cases = Config::default().cases.div_ceil(divisor);
     let config = Config { cases, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let cases = (rows(40), times(), prop::collection::vec(questions(), 5));
@@ -113,7 +113,7 @@ fn check_counts<T: LogTable>(divisor: u32) {
 
 /// Pages have each entry once, while newer entries are added.
 fn check_growing_pages<T: LogTable>(divisor: u32) {
-    let cases = Config::default().cases / divisor;
+    let cases = Config::default().cases.div_ceil(divisor);
     let config = Config { cases, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let cases = (rows(25), rows(6), times(), 1usize..7, any::<bool>());

@@ -161,7 +161,7 @@ fn changes(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Change>> 
 #[test]
 fn pages_over_rotated_files_have_each_entry_once() {
     let config = Config {
-        cases: Config::default().cases / 16,
+        cases: Config::default().cases.div_ceil(16),
         max_shrink_iters: 60,
         failure_persistence: None,
         ..Config::default()

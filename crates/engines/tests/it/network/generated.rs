@@ -346,7 +346,7 @@ fn check(nodes: usize, hides_rows: bool, rows: &[Row], statements: &[(String, Co
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 64, max_shrink_iters: 30, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(64), max_shrink_iters: 30, ..ProptestConfig::default() })]
 
     #[test]
     fn a_network_answers_as_one_node(

@@ -151,7 +151,7 @@ fn sorted(answer: Result<String, String>) -> Result<Vec<String>, ()> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 32, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(32), max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn a_limited_table_is_a_copy_of_what_is_seen(

@@ -120,7 +120,7 @@ fn run_and_kill(process: &str, folder: &Path, first: i64, acknowledgements: usiz
 
 /// How often a process is killed.
 fn runs() -> u64 {
-    u64::from(Config::default().cases / 32)
+    u64::from(Config::default().cases.div_ceil(32))
 }
 
 /// After how many acknowledgements a process is killed.

@@ -119,7 +119,7 @@ fn other_questions() -> Vec<(&'static str, Value)> {
 #[test]
 fn answers_about_metrics_do_not_depend_on_the_nodes() {
     let config = Config {
-        cases: Config::default().cases / 64,
+        cases: Config::default().cases.div_ceil(64),
         max_shrink_iters: 20,
         failure_persistence: None,
         ..Config::default()

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 /// A runner of the usual number of cases, divided by `divisor`, and a runtime for their calls.
 fn runner(divisor: u32) -> (TestRunner, Runtime) {
-    let cases = Config::default().cases / divisor;
+    let cases = Config::default().cases.div_ceil(divisor);
     let config = Config { cases, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
     (TestRunner::new(config), Runtime::new().unwrap())
 }
