@@ -61,7 +61,7 @@ def same_as_cell(ours, cell) -> bool:
     if isinstance(cell, datetime.timedelta):
         return isinstance(ours, str) and ours == clock(cell)
     if isinstance(cell, datetime.time):
-        return isinstance(ours, str) and ours == clock(datetime.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second))
+        return isinstance(ours, str) and ours == clock(datetime.datetime.combine(EPOCH, cell) - EPOCH)
     if isinstance(cell, datetime.date):
         return same_moment(ours, cell)
     if cell is None or ours is None:
@@ -93,8 +93,9 @@ def same_moment(ours, cell: datetime.date) -> bool:
 
 
 def clock(time: datetime.timedelta) -> str:
-    seconds = time.days * 86_400 + time.seconds
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    seconds, microseconds = divmod(abs(time) // datetime.timedelta(microseconds=1), 1_000_000)
+    fraction = f".{microseconds:06}".rstrip("0").rstrip(".")
+    return f"{'-' if time < datetime.timedelta() else ''}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}"
 
 
 def text_of_cell(cell) -> str:
