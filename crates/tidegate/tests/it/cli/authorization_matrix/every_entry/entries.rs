@@ -77,6 +77,7 @@ const EXEMPTIONS: &[(&[Point], &str, &[&str])] = {
                 "list_functions",
                 "find_tool",
                 "tidegate://databases/{database}",
+                "tidegate://databases/{database}/notes",
                 "tidegate://jobs/{id}",
                 "tidegate://logs/{source}",
                 "explore",
