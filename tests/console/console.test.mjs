@@ -1,18 +1,16 @@
-// The console in a browser: `node --test tests/console/` after `npm ci` in that folder.
+// The console in a browser: `node --test tests/console/*.test.mjs` after `npm ci` in that folder.
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   HOSTILE, makeFolder, openConsole, runProgram, startBrowser, startProxy, startServer, takePicture, writeData,
 } from './harness.mjs';
+import {
+  cell, checkAccessibility, checkLooks, queryHash, runAndWait, SCREENS, until, visitConsole, waitForEditor, write,
+} from './visit.mjs';
 
-const POLL_MILLISECONDS = 200;
 const OWN_DATA = [path.resolve(import.meta.dirname, '../../data/demo')];
-const PHONE = { size: { width: 390, height: 780 }, hasTouch: true, isMobile: true };
-const axePath = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 let browser;
 let data;
@@ -30,63 +28,7 @@ after(async () => {
   await data?.remove();
 });
 
-/** Opens the console, runs `act`, and fails if the page had an error or sent a request elsewhere. */
-async function visit(options, act) {
-  const { page, faults, close } = await openConsole(browser, options.server ?? server, options);
-  page.setDefaultTimeout(30_000);
-  try {
-    await act(page);
-    assert.equal(await page.evaluate(() => globalThis.wasRun), undefined, 'markup of the data was run');
-    assert.deepEqual(faults, []);
-  } catch (error) {
-    await takePicture(page, 'failure');
-    throw error;
-  } finally {
-    await close();
-  }
-}
-
-/** Waits until `condition` holds. */
-async function until(condition) {
-  const latest = Date.now() + 60_000;
-  while (!(await condition())) {
-    assert.ok(Date.now() < latest, `it does not hold within a minute: ${condition}`);
-    await pause(POLL_MILLISECONDS);
-  }
-}
-
-function queryHash(sql, database = 'nycflights13') {
-  return `#/query?${new URLSearchParams({ database, sql })}`;
-}
-
-async function waitForEditor(page) {
-  await page.locator('.cm-content').waitFor();
-}
-
-/** Replaces the text of the editor, as a person types it. */
-async function write(page, sql) {
-  await page.locator('.cm-content').click();
-  await page.keyboard.press('Control+a');
-  await page.keyboard.press('Delete');
-  await page.keyboard.insertText(sql);
-}
-
-async function runAndWait(page) {
-  await page.getByRole('button', { name: 'Run' }).click();
-  await page.getByText(/^(Done|Failed|Cancelled)/).waitFor();
-}
-
-function cell(page, row, column) {
-  return page.locator(`[role=gridcell][data-row="${row}"][data-column="${column}"]`);
-}
-
-async function checkAccessibility(page) {
-  // The policy of the page permits no other script, so the debugger evaluates it.
-  await page.evaluate(await readFile(axePath, 'utf8'));
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
-  assert.deepEqual(found, []);
-}
+const visit = (options, act) => visitConsole(browser, options.server ?? server, options, act);
 
 describe('overview', () => {
   test('says what is wrong and shows live numbers', () =>
@@ -477,16 +419,12 @@ describe('looks', () => {
       await page.locator('.tree').first().waitFor();
     }],
   };
-  const SCREENS = { light: {}, dark: { theme: 'dark' }, phone: PHONE };
   for (const [view, [hash, act]] of Object.entries(VIEWS)) {
     for (const [screen, options] of Object.entries(SCREENS)) {
       test(`${view}, ${screen}`, () =>
         visit({ hash, ...options }, async (page) => {
           await act(page);
-          await takePicture(page, `${view}-${screen}`);
-          await checkAccessibility(page);
-          const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-          assert.ok(!isWide, 'the page is wider than its window');
+          await checkLooks(page, `${view}-${screen}`);
         }));
     }
   }

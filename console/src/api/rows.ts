@@ -19,6 +19,8 @@ export interface RowSource {
   row(index: number): Cell[] | undefined;
   /** Loads these rows, unless they are there. */
   want(first: number, last: number): void;
+  /** The first rows, at most `max`. */
+  readFirst(max: number, signal: AbortSignal): Promise<Cell[][]>;
 }
 
 /** Rows that are all there. */
@@ -47,6 +49,10 @@ export class LoadedRows implements RowSource {
   }
 
   want(): void {}
+
+  readFirst(max: number): Promise<Cell[][]> {
+    return Promise.resolve(this.loaded.slice(0, max));
+  }
 }
 
 interface AnswerEnd {
@@ -147,11 +153,27 @@ export class StoredRows implements RowSource {
     }
   }
 
+  /** The lines of these blocks are not kept, so that the blocks of the grid stay in memory. */
+  async readFirst(max: number, signal: AbortSignal): Promise<Cell[][]> {
+    const rows: Cell[][] = [];
+    for (const block of this.manifest.peek().blocks) {
+      if (rows.length >= max) break;
+      const known = this.blocks.get(block.index);
+      const lines = Array.isArray(known) ? known : await this.readLines(block, signal);
+      for (const line of lines.slice(0, max - rows.length)) rows.push(parseRow(line).cells);
+    }
+    return rows;
+  }
+
+  private async readLines(block: Block, signal?: AbortSignal): Promise<string[]> {
+    const path = `results/${this.manifest.peek().id}/blocks/${block.index}?format=ndjson`;
+    const text = await (await request(path, { accept: 'application/x-ndjson', signal })).text();
+    return text.trimEnd().split('\n');
+  }
+
   private async fetch(block: Block): Promise<void> {
     try {
-      const path = `results/${this.manifest.value.id}/blocks/${block.index}?format=ndjson`;
-      const text = await (await request(path, { accept: 'application/x-ndjson' })).text();
-      this.blocks.set(block.index, text.trimEnd().split('\n'));
+      this.blocks.set(block.index, await this.readLines(block));
       this.problem.value = null;
     } catch (error) {
       this.blocks.delete(block.index);

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { callPath, base, request } from '../api/client';
 import { readManifest, type Answer } from '../api/rows';
+import { download } from '../parts/download';
 import { Icon } from '../parts/icons';
 import { Menu } from '../parts/menu';
 import { ProblemNote } from '../parts/problem';
@@ -53,7 +54,11 @@ async function saveStored(answer: Extract<Answer, { kind: 'stored' }>, format: s
   const address = new URL(manifest.links.data.replace(/^\//, ''), base);
   address.searchParams.set('format', format);
   if (manifest.status === 'incomplete') address.searchParams.set('partial', 'true');
-  follow(address.href, null);
+  const anchor = document.createElement('a');
+  anchor.href = address.href;
+  anchor.download = '';
+  anchor.rel = 'noreferrer';
+  anchor.click();
 }
 
 async function saveAnswer(statement: Statement, format: string): Promise<void> {
@@ -61,15 +66,5 @@ async function saveAnswer(statement: Statement, format: string): Promise<void> {
   const response = await request(`${callPath(tool)}?format=${format}`, {
     method: 'POST', body: { ...args, max_rows: Number.MAX_SAFE_INTEGER }, accept: '*/*',
   });
-  const address = URL.createObjectURL(await response.blob());
-  follow(address, `rows.${format}`);
-  URL.revokeObjectURL(address);
-}
-
-function follow(address: string, name: string | null): void {
-  const anchor = document.createElement('a');
-  anchor.href = address;
-  anchor.download = name ?? '';
-  anchor.rel = 'noreferrer';
-  anchor.click();
+  download(await response.blob(), `rows.${format}`);
 }

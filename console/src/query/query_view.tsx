@@ -6,8 +6,11 @@ import { databases, mayUse } from '../api/catalog';
 import { count, milliseconds, rate } from '../format';
 import { CallButton } from '../parts/call_button';
 import { Icon } from '../parts/icons';
+import { lazy } from '../parts/lazy';
 import { Loading, ProblemNote } from '../parts/problem';
 import { Tabs } from '../parts/tabs';
+import type { Fix } from '../chart/check';
+import { readSpec, writeSpec, type ChartSpec } from '../chart/spec';
 import { replace, route } from '../route';
 import { EditorBox, type EditorHandle } from './editor_box';
 import { ExportMenu } from './export_menu';
@@ -17,7 +20,9 @@ import { Result } from './result';
 import { cancel, explain, plan, run, start, statementCall, type Run, type Statement } from './run';
 import { countParameters, locateMistake, parameterValue } from './statement';
 
-const TABS = { result: 'Result', plan: 'Plan', history: 'History' };
+const ChartPane = lazy('the chart', () => import('../chart/chart_pane').then((module) => module.ChartPane));
+
+const TABS = { result: 'Result', chart: 'Chart', plan: 'Plan', history: 'History' };
 type Tab = keyof typeof TABS;
 
 /** What is written stays while other views are open. */
@@ -25,6 +30,11 @@ const text = signal('');
 const chosenDatabase = signal('');
 const parameterTexts = signal<string[]>([]);
 const tab = signal<Tab>('result');
+/** The chart that the viewer has chosen, and the one that is shown. */
+const chart = signal<ChartSpec | null>(null);
+const shownChart = signal<ChartSpec | null>(null);
+/** The address that this view wrote last. */
+let written = '';
 /** Whether a mistake is marked in the text. */
 const isMarked = signal(false);
 
@@ -49,11 +59,22 @@ export function QueryView() {
   const runChosen = () => {
     const statement = chosenStatement();
     if (!statement) return;
+    // A chart is drawn again.
+    if (tab.value !== 'chart') tab.value = 'result';
     writeAddress();
-    tab.value = 'result';
     editor.current?.setMistake(null);
     isMarked.value = false;
     void start(statement);
+  };
+  const applyFix = ({ spec, sql }: Fix) => {
+    chart.value = spec;
+    if (sql !== undefined && current) {
+      const { statement } = current;
+      const from = text.value.startsWith(statement.sql, statement.offset) ? statement.offset : 0;
+      const to = from === statement.offset ? from + statement.sql.length : text.value.length;
+      editor.current?.setText(text.value.slice(0, from) + sql + text.value.slice(to));
+      void start({ ...statement, sql, offset: from });
+    }
   };
   const explainChosen = () => {
     const statement = chosenStatement();
@@ -69,7 +90,7 @@ export function QueryView() {
     return <p class="note">Your roles do not permit the tool sql. An administrator can add it to a toolset of your role.</p>;
   }
   return (
-    <div class="view query">
+    <div class={tab.value === 'chart' ? 'view query has-chart' : 'view query'}>
       <Head
         current={current}
         call={callOf(chosenStatement)}
@@ -85,12 +106,24 @@ export function QueryView() {
       />
       <Parameters statement={text.value} />
       <div class="tabs">
-        <Tabs label="Result, plan and history" names={TABS} chosen={tab.value} onChoose={(name) => (tab.value = name)} />
+        <Tabs label="Result, chart, plan and history" names={TABS} chosen={tab.value} onChoose={chooseTab} />
         <span class="fill" />
         {current && <Progress current={current} />}
       </div>
       <div class="pane">
         {tab.value === 'result' && <Result current={current} onRun={runChosen} onCorrect={isMarked.value ? (name) => editor.current?.correct(name) : undefined} />}
+        {tab.value === 'chart' && (
+          <ChartPane
+            current={current}
+            chosen={chart.value}
+            onChoose={(spec) => (chart.value = spec)}
+            onShow={(spec) => {
+              shownChart.value = spec;
+              writeAddress();
+            }}
+            onFix={applyFix}
+          />
+        )}
         {tab.value === 'plan' && <PlanPane />}
         {tab.value === 'history' && (
           <HistoryList
@@ -155,10 +188,16 @@ function callOf(chosen: () => Statement | null): Call | null {
 }
 
 function readAddress(editor: EditorHandle | null): void {
+  if (location.hash === written) return;
   const { parameters } = route.value;
   const [sql, database, values] = [parameters.get('sql'), parameters.get('database'), parameters.get('values')];
   if (database) chosenDatabase.value = database;
   if (values) parameterTexts.value = values.split('\u001f');
+  const spec = readSpec(parameters);
+  if (spec) {
+    chart.value = spec;
+    tab.value = 'chart';
+  }
   if (sql !== null && sql !== text.peek()) {
     text.value = sql;
     editor?.setText(sql);
@@ -167,7 +206,15 @@ function readAddress(editor: EditorHandle | null): void {
 
 function writeAddress(): void {
   const values = parameterTexts.value.slice(0, countParameters(text.value)).join('\u001f');
-  replace(['query'], { database: chosenDatabase.value, sql: text.value, values: values || undefined });
+  const drawn = tab.value === 'chart' && shownChart.value ? writeSpec(shownChart.value) : {};
+  replace(['query'], { database: chosenDatabase.value, sql: text.value, values: values || undefined, ...drawn });
+  written = location.hash;
+}
+
+function chooseTab(name: Tab): void {
+  tab.value = name;
+  // The address opens the chart only while it is shown.
+  if (route.peek().parameters.has('chart')) writeAddress();
 }
 
 function showMistake(editor: EditorHandle | null, statement: Statement, error: unknown): void {
