@@ -7,16 +7,20 @@ import { forgetViewer } from './api/rows';
 import { DataView } from './data/data_view';
 import { OverviewView } from './overview/overview_view';
 import { Icon, type IconName } from './parts/icons';
+import { lazy } from './parts/lazy';
 import { Loading, ProblemNote } from './parts/problem';
 import { THEMES, theme, type Theme } from './parts/theme';
 import { QueryView } from './query/query_view';
 import { go, link, route } from './route';
 import { SignIn } from './sign_in';
 
+const ToolsView = lazy('the view', () => import('./tools/tools_view').then((module) => module.ToolsView));
+
 const VIEWS = [
   { name: 'overview', title: 'Overview', view: OverviewView },
   { name: 'data', title: 'Data', view: DataView },
   { name: 'query', title: 'Query', view: QueryView },
+  { name: 'tools', title: 'Tools', view: ToolsView },
 ] as const;
 
 /** Reads what the viewer may use. */

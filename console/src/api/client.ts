@@ -54,11 +54,14 @@ export interface RequestOptions {
   accept?: string;
   /** A key to try, instead of the viewer's. */
   key?: string;
+  headers?: Record<string, string>;
+  /** Whether a status other than success is an answer too. */
+  isAnswer?: (response: Response) => boolean;
 }
 
 /** The response to a request below the address of the server; a refusal is thrown as a [`Problem`]. */
 export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
-  const headers: Record<string, string> = { Accept: options.accept ?? 'application/json' };
+  const headers: Record<string, string> = { Accept: options.accept ?? 'application/json', ...options.headers };
   const credential = options.key ?? key.peek();
   if (credential) headers.Authorization = `Bearer ${credential}`;
   const init: RequestInit = { method: options.method ?? 'GET', headers, cache: 'no-store', credentials: 'omit' };
@@ -80,7 +83,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     });
   }
   isReachable.value = true;
-  if (response.ok) return response;
+  if (response.ok || options.isAnswer?.(response)) return response;
   const problem = await readProblem(response);
   if (response.status === 401 && options.key === undefined) {
     signInReason.value = key.peek() ? 'Your key is no longer valid. Sign in again to continue here.' : 'This server needs a key.';

@@ -1,6 +1,6 @@
 //! The console: a page for people, at the root. Its files are compiled in; `console/README.md` describes their build.
 //!
-//! The files are public, because they contain no data. The page sends the requests of its reader to REST and to stored
+//! The files are public, because they contain no data. The page sends the requests of its reader to REST, MCP and stored
 //! results, with the key that the reader enters. It keeps the key in memory, never in a cookie, so no other page can use it.
 //!
 //! [Content Security Policy](https://www.w3.org/TR/CSP3/)
