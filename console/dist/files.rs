@@ -2,12 +2,17 @@
 
 /// Each file with its path below the address of the server.
 pub(super) static FILES: &[(&str, &[u8])] = &[
-    ("_console/chart_pane-BKpFIlq7.js", include_bytes!("_console/chart_pane-BKpFIlq7.js")),
-    ("_console/console-Dig6MVLe.js", include_bytes!("_console/console-Dig6MVLe.js")),
-    ("_console/editor-Bkn5xl6L.js", include_bytes!("_console/editor-Bkn5xl6L.js")),
+    ("_console/access_view-Cc4pAYgd.js", include_bytes!("_console/access_view-Cc4pAYgd.js")),
+    ("_console/chart_box-BjQL5Tl4.js", include_bytes!("_console/chart_box-BjQL5Tl4.js")),
+    ("_console/chart_pane-ChTWW9w3.js", include_bytes!("_console/chart_pane-ChTWW9w3.js")),
+    ("_console/console-B18PBPqW.js", include_bytes!("_console/console-B18PBPqW.js")),
+    ("_console/editor-hS7kxkhj.js", include_bytes!("_console/editor-hS7kxkhj.js")),
     ("_console/favicon-U-7fjHfS.svg", include_bytes!("_console/favicon-U-7fjHfS.svg")),
     ("_console/licences.txt", include_bytes!("_console/licences.txt")),
-    ("_console/style-CUKow1i-.css", include_bytes!("_console/style-CUKow1i-.css")),
-    ("_console/tools_view-DrFvGrAh.js", include_bytes!("_console/tools_view-DrFvGrAh.js")),
+    ("_console/logs_view-Ds0va58w.js", include_bytes!("_console/logs_view-Ds0va58w.js")),
+    ("_console/metrics_view-BD-wicPX.js", include_bytes!("_console/metrics_view-BD-wicPX.js")),
+    ("_console/style-kennjNXQ.css", include_bytes!("_console/style-kennjNXQ.css")),
+    ("_console/time_range-CYTLXx0s.js", include_bytes!("_console/time_range-CYTLXx0s.js")),
+    ("_console/tools_view-D0k3pSut.js", include_bytes!("_console/tools_view-D0k3pSut.js")),
     ("index.html", include_bytes!("index.html")),
 ];

@@ -15,12 +15,18 @@ import { go, link, route } from './route';
 import { SignIn } from './sign_in';
 
 const ToolsView = lazy('the view', () => import('./tools/tools_view').then((module) => module.ToolsView));
+const LogsView = lazy('the view', () => import('./logs/logs_view').then((module) => module.LogsView));
+const MetricsView = lazy('the view', () => import('./metrics/metrics_view').then((module) => module.MetricsView));
+const AccessView = lazy('the view', () => import('./access/access_view').then((module) => module.AccessView));
 
 const VIEWS = [
   { name: 'overview', title: 'Overview', view: OverviewView },
   { name: 'data', title: 'Data', view: DataView },
   { name: 'query', title: 'Query', view: QueryView },
   { name: 'tools', title: 'Tools', view: ToolsView },
+  { name: 'logs', title: 'Logs', view: LogsView },
+  { name: 'metrics', title: 'Metrics', view: MetricsView },
+  { name: 'access', title: 'Access', view: AccessView },
 ] as const;
 
 /** Reads what the viewer may use. */

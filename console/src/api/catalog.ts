@@ -6,6 +6,7 @@ export interface Tool {
   name: string;
   title?: string;
   description?: string;
+  annotations?: { readOnlyHint?: boolean };
 }
 
 export interface Database {

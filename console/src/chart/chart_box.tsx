@@ -1,15 +1,17 @@
 // A chart in the page: it takes the room that there is, and shows the value at the pointer or of the arrow keys.
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { nearestMark, type Size } from './draw';
-import { SceneView, type Scene } from './scene';
+import { SceneView, type Mark, type Scene } from './scene';
 
 interface ChartBoxProps {
   /** Draws the chart; it changes only if the chart does. */
   draw: (size: Size) => Scene;
   onScene?: (scene: Scene) => void;
+  /** A click on a value, or Enter. */
+  onOpen?: (mark: Mark) => void;
 }
 
-export function ChartBox({ draw, onScene }: ChartBoxProps) {
+export function ChartBox({ draw, onScene, onOpen }: ChartBoxProps) {
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<Size | null>(null);
   const [chosen, setChosen] = useState<number | null>(null);
@@ -34,6 +36,7 @@ export function ChartBox({ draw, onScene }: ChartBoxProps) {
   const mark = (chosen !== null && scene?.marks[chosen]) || null;
 
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && mark) onOpen?.(mark);
     const last = (scene?.marks.length ?? 0) - 1;
     const moves: Record<string, number> = { ArrowRight: (chosen ?? -1) + 1, ArrowLeft: (chosen ?? last + 1) - 1, Home: 0, End: last };
     const move = moves[event.key];
@@ -57,6 +60,7 @@ export function ChartBox({ draw, onScene }: ChartBoxProps) {
         onKeyDown={onKeyDown}
         onPointerMove={onPointer}
         onPointerDown={onPointer}
+        onClick={() => mark && onOpen?.(mark)}
         onPointerLeave={() => setChosen(null)}
       >
         {scene && <SceneView scene={scene} mark={mark} />}

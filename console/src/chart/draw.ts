@@ -1,6 +1,6 @@
 // Draws a chart whose columns have been checked: the shapes, and the marks with their values.
 import { distinct, findColumn, type ChartColumn, type ChartTable, type Value } from './table';
-import { extent, numberScale, numberText, roundStep, timeScale, valueText, type Scale, type Tick } from './scale';
+import { extent, numberScale, numberText, placeTexts, roundStep, timeScale, valueText, type Scale, type Tick } from './scale';
 import { cutText, dot, rectangle, round, seriesInk, textWidth, type Ink, type Mark, type Scene } from './scene';
 import type { ChartSpec } from './spec';
 
@@ -229,39 +229,57 @@ function areaPath(pixels: Pixel[], base: number): string {
   return path;
 }
 
-function drawBars(spec: ChartSpec, table: ChartTable, size: Size): Scene {
+export interface BarOptions {
+  /** The values are parts of a whole, such as numbers of rows. */
+  isStacked?: boolean;
+  /** The colour of a series, if it is not the next one. */
+  inkOf?: (series: string) => Ink | undefined;
+}
+
+export function drawBars(spec: ChartSpec, table: ChartTable, size: Size, { isStacked = false, inkOf }: BarOptions = {}): Scene {
   const scene = emptyScene(size);
   const axis = findColumn(table, spec.x)!;
-  const series = readSeries(spec, table);
+  const series = readSeries(spec, table).map((one) => ({ ...one, ink: inkOf?.(one.name) ?? one.ink }));
   const places = distinct(axis);
   const yName = spec.by || spec.y.length === 1 ? spec.y[0]! : '';
   const top = drawLegend(scene, series, TITLE_PIXELS);
-  const texts = places.map((place) => valueText(axis, place));
+  const texts = placeTexts(axis, places);
   const roughWidth = size.width - TITLE_PIXELS - 60;
   const labels = fitLabels(texts, roughWidth, axis.kind !== 'text');
   const bottom = size.height - TITLE_PIXELS - labels.height - 4;
-  const scale = valueScale(series, bottom - top, true);
+  const scale = isStacked ? stackScale(series, bottom - top) : valueScale(series, bottom - top, true);
   const plot: Plot = { left: TITLE_PIXELS + axisWidth(scale), top, right: size.width - 12, bottom };
   const placeY = drawValueAxis(scene, plot, scale);
   drawBands(scene, plot, labels);
   const band = (plot.right - plot.left) / places.length;
-  const bar = (band * (band > 6 ? 0.8 : 1)) / series.length;
+  const bar = (band * (band > 6 ? 0.8 : 1)) / (isStacked ? 1 : series.length);
+  const bases = new Map<Value, number>();
   const indexes = new Map(places.map((place, index) => [place, index]));
   series.forEach(({ name, ink, points }, part) => {
     let path = '';
     for (const { x, y } of points) {
       if (y === null) continue;
-      const left = plot.left + (indexes.get(x)! + 0.5) * band + (part - series.length / 2) * bar;
-      const [high, low] = [placeY(Math.max(y, 0)), placeY(Math.min(y, 0))];
+      const left = plot.left + (indexes.get(x)! + 0.5) * band + (isStacked ? -0.5 : part - series.length / 2) * bar;
+      const base = bases.get(x) ?? 0;
+      if (isStacked) bases.set(x, base + y);
+      const [high, low] = [placeY(Math.max(base + y, base)), placeY(Math.min(base + y, base))];
+      if (isStacked && y === 0) continue;
       path += rectangle(left, high, Math.max(bar - (bar > 4 ? 1 : 0), 0.5), Math.max(low - high, 0.5));
       const text = [valueText(axis, x), series.length > 1 && name, `${yName || name}: ${numberText(y)}`].filter(Boolean).join(' · ');
-      scene.marks.push({ x: left + bar / 2, y: y < 0 ? low : high, text });
+      scene.marks.push({ x: left + bar / 2, y: y < 0 ? low : high, text, place: x });
     }
     scene.paths.push({ d: path, fill: ink });
   });
   drawTitles(scene, plot, axisName(axis), yName);
   scene.summary = `Bars of ${spec.y.join(', ')} by ${spec.x}${spec.by ? `, for each ${spec.by}` : ''}`;
   return scene;
+}
+
+/** The scale of values that stand upon each other. */
+function stackScale(series: Series[], height: number): Scale {
+  const sums = new Map<Value, number>();
+  for (const { points } of series) for (const { x, y } of points) sums.set(x, (sums.get(x) ?? 0) + (y ?? 0));
+  return numberScale(0, Math.max(...sums.values(), 1), height / TICK_PIXELS.y, true);
 }
 
 const HISTOGRAM_BARS = 40;

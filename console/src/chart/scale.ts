@@ -53,8 +53,11 @@ const MONTH_STEPS = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200];
 export function timeScale(low: number, high: number, wanted: number): Scale {
   if (low === high) [low, high] = [low - HOUR, high + HOUR];
   const goal = (high - low) / Math.max(wanted, 1);
-  const step = STEPS.find((one) => one >= goal);
-  const ticks = step === undefined ? monthTicks(low, high, goal) : evenTicks(low, high, step);
+  let step = STEPS.find((one) => one >= goal);
+  let ticks = step === undefined ? monthTicks(low, high, goal) : evenTicks(low, high, step);
+  const finer = step === undefined ? undefined : STEPS[STEPS.indexOf(step) - 1];
+  // One tick alone says nothing about the distance.
+  if (ticks.length < 2 && finer !== undefined) [step, ticks] = [finer, evenTicks(low, high, finer)];
   const format = timeFormat(step ?? 31 * DAY);
   return { min: low, max: high, ticks: ticks.map((value) => ({ value, label: format(value) })) };
 }
@@ -89,6 +92,14 @@ function timeFormat(step: number): (time: number) => string {
   if (step >= DAY) return (time) => day.format(time);
   // Midnight is shown as its day.
   return (time) => (time % DAY === 0 ? day : clock).format(time);
+}
+
+/** The places along an axis: times as short as their distance permits. */
+export function placeTexts(column: ChartColumn, places: Value[]): string[] {
+  const times = places.filter((place) => typeof place === 'number');
+  if (column.kind !== 'time' || times.length < 2) return places.map((place) => valueText(column, place));
+  const format = timeFormat(Math.min(...times.slice(1).map((time, index) => time - times[index]!)));
+  return places.map((place) => (typeof place === 'number' ? format(place) : valueText(column, place)));
 }
 
 const numberFormat = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 6, useGrouping: 'min2' });

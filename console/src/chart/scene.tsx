@@ -31,6 +31,8 @@ export interface Mark {
   x: number;
   y: number;
   text: string;
+  /** The value on the axis, if the chart has places. */
+  place?: number | string | null;
 }
 
 export interface Scene {
