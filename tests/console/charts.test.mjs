@@ -162,7 +162,23 @@ describe('what makes no sense', () => {
       await draw(page);
       await page.getByText('The chart has the first 20,000 of 336,776 rows').waitFor();
       await page.getByRole('button', { name: 'Count all rows in SQL' }).click();
-      await chart(page, 'Bars of number_of_rows by dep_delay').waitFor();
+      await chart(page, 'Bars of number_of_rows by dep_delay').focus();
+      await page.keyboard.press('ArrowRight');
+      // The flights that left before their time have a bar of their own.
+      await page.getByText('NULL · number_of_rows: 8255').waitFor();
+      await page.keyboard.press('ArrowRight');
+      await page.getByText('-50 · number_of_rows: 183,575').waitFor();
+    }));
+
+  test('rows that are not complete are not drawn without a word', () =>
+    visit({ hash: queryHash('SELECT n, md5(n::text) AS hash FROM generate_series(1, 500000000) AS t(n)') }, async (page) => {
+      await waitForEditor(page);
+      await page.getByRole('button', { name: 'Run' }).click();
+      await page.getByText(/rows\/s/).waitFor();
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.getByText(/^Cancelled/).waitFor();
+      await page.getByRole('tab', { name: 'Chart' }).click();
+      await page.getByText('The rows are not complete').waitFor();
     }));
 
   test('a column that is missing is named', () =>

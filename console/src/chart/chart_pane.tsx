@@ -6,6 +6,7 @@ import { download } from '../parts/download';
 import { Icon } from '../parts/icons';
 import { Menu } from '../parts/menu';
 import { Loading, ProblemNote } from '../parts/problem';
+import { StoredNotes } from '../query/result';
 import type { Run } from '../query/run';
 import { ChartBox } from './chart_box';
 import { checkChart, histogramFix, type ChartFault, type Fix } from './check';
@@ -21,11 +22,12 @@ interface ChartPaneProps {
   onChoose: (spec: ChartSpec) => void;
   /** This chart is in the page. */
   onShow: (spec: ChartSpec) => void;
+  onRun: () => void;
   /** Draws another chart, of the result of another statement. */
   onFix: (fix: Fix) => void;
 }
 
-export function ChartPane({ current, chosen, onChoose, onShow, onFix }: ChartPaneProps) {
+export function ChartPane({ current, chosen, onChoose, onShow, onRun, onFix }: ChartPaneProps) {
   const { table, error } = useTable(current);
   const missing = table && chosen ? namedColumns(chosen).filter((name) => !findColumn(table, name)) : [];
   const spec = useMemo(() => table && (chosen && missing.length === 0 ? chosen : chooseChart(table)), [table, chosen]);
@@ -41,6 +43,7 @@ export function ChartPane({ current, chosen, onChoose, onShow, onFix }: ChartPan
     <>
       <Fields spec={spec} table={table} onChange={onChoose} />
       {missing.length > 0 && <p class="note">The result has no column {missing.map((name) => `“${name}”`).join(', ')}, so this is another chart.</p>}
+      {current.answer?.kind === 'stored' && <StoredNotes source={current.answer.source} onRun={onRun} />}
       {table.rows < table.total && <Partial spec={spec} table={table} sql={sql} onFix={onFix} />}
       {current.answer?.kind === 'loaded' && current.answer.isTruncated && (
         <p class="note">More rows exist: the chart has the first {count(table.rows)} only. Aggregate in the statement to draw all of them.</p>

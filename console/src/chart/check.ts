@@ -160,7 +160,9 @@ function groupRanges(sql: string, column: ChartColumn, { x, y, by }: ChartSpec):
 function rangeText(column: ChartColumn): string {
   const [low, high] = extent(column.values) ?? [0, 1];
   const width = roundStep((high - low || 1) / HISTOGRAM_BARS);
-  return `floor(${quoteName(column.name)} / ${width}) * ${width}`;
+  // Between whole numbers, division cuts, which would put values on both sides of zero into one range.
+  const divisor = Number.isInteger(width) ? `${width}.0` : String(width);
+  return `floor(${quoteName(column.name)} / ${divisor}) * ${width}`;
 }
 
 /** The histogram over all rows of the statement, as bars. */

@@ -76,7 +76,8 @@ function monthTicks(low: number, high: number, goal: number): number[] {
   const ticks: number[] = [];
   for (let month = Math.floor((start.getUTCFullYear() * 12 + start.getUTCMonth()) / months) * months; ; month += months) {
     const value = Date.UTC(Math.floor(month / 12), month % 12, 1);
-    if (value > high) return ticks;
+    // Beyond the last time that a date can have, there is no number.
+    if (!(value <= high)) return ticks;
     if (value >= low) ticks.push(value);
   }
 }

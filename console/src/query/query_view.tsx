@@ -121,6 +121,7 @@ export function QueryView() {
               shownChart.value = spec;
               writeAddress();
             }}
+            onRun={runChosen}
             onFix={applyFix}
           />
         )}

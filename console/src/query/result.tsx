@@ -29,7 +29,8 @@ export function Result({ current, onRun, onCorrect }: ResultProps) {
   );
 }
 
-function StoredNotes({ source, onRun }: { source: StoredRows; onRun: () => void }) {
+/** What is missing in a stored result. */
+export function StoredNotes({ source, onRun }: { source: StoredRows; onRun: () => void }) {
   const manifest = source.manifest.value;
   const problem = source.problem.value;
   const isGone = problem instanceof Problem && problem.status === 404;
