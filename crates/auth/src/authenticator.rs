@@ -201,13 +201,14 @@ impl CredentialAuthenticator {
         match proxy_principal? {
             Some(principal) => Ok(principal),
             None if certificate.is_some() => Err(AuthenticationError::Invalid),
-            None => self.principal_without_credentials(credentials.peer).ok_or(AuthenticationError::Missing),
+            None => self.principal_without_credentials(credentials).ok_or(AuthenticationError::Missing),
         }
     }
 
-    fn principal_without_credentials(&self, peer: Option<IpAddr>) -> Option<Arc<Principal>> {
-        let is_local = peer.is_some_and(|peer| peer.to_canonical().is_loopback());
-        let development = self.development.as_ref().filter(|_| is_local);
+    fn principal_without_credentials(&self, credentials: Credentials<'_>) -> Option<Arc<Principal>> {
+        // The peer of a request that a proxy on this machine sends on is this machine, too.
+        let is_local = credentials.peer.is_some_and(|peer| peer.to_canonical().is_loopback());
+        let development = self.development.as_ref().filter(|_| is_local && credentials.is_direct);
         development.or(self.anonymous.as_ref()).cloned()
     }
 }

@@ -28,7 +28,14 @@ pub struct Credentials<'a> {
     /// The request headers that [`Authenticator::identity_headers`] names, as received. Any client can write them, so
     /// they count only from a trusted peer.
     pub identity_headers: &'a [(String, String)],
+    /// Whether the peer itself sent the request, as far as its headers say: it names no machine but this one, and has no
+    /// header of a proxy ([`FORWARDING_HEADERS`]).
+    pub is_direct: bool,
 }
+
+/// The headers by which proxies say that they send on the request of another client, in lower case.
+pub const FORWARDING_HEADERS: [&str; 7] =
+    ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-server", "x-real-ip"];
 
 /// The certificate of a TLS client. Its chain was verified against a configured authority when the connection was
 /// opened.

@@ -25,8 +25,8 @@ mod uri_template;
 pub use access::{Access, Acl, CalledEntry, DatabaseTenants, IpNetwork, PrincipalRule, RowPolicyFingerprints};
 pub use argument_redaction::ArgumentRedaction;
 pub use authenticator::{
-    AllowAll, AuthenticationError, Authenticator, CallerTokens, ClientCertificate, Credentials, HOPS_CLAIM, HmacSigner,
-    SIGNATURE_BYTES, is_bearer_token,
+    AllowAll, AuthenticationError, Authenticator, CallerTokens, ClientCertificate, Credentials, FORWARDING_HEADERS,
+    HOPS_CLAIM, HmacSigner, SIGNATURE_BYTES, is_bearer_token,
 };
 pub use backoff::Backoff;
 pub use call::{AuditedStatement, CallTarget, Completion, CompletionReference, CompletionRequest, LogLevel, WriteRows};

@@ -65,7 +65,7 @@ async fn development_identity_is_that_of_callers_on_this_machine_without_credent
     };
     let from = async |authenticator: &CredentialAuthenticator, peer: Option<&str>, bearer: Option<&str>| {
         let peer = peer.map(|peer| peer.parse().unwrap());
-        authenticator.authenticate(Credentials { bearer, peer, certificate: None, identity_headers: &[] }).await
+        authenticator.authenticate(Credentials { bearer, peer, is_direct: true, ..Credentials::default() }).await
     };
     let plain = authenticator(&[]);
     for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
@@ -77,6 +77,8 @@ async fn development_identity_is_that_of_callers_on_this_machine_without_credent
     assert_eq!(from(&plain, Some("192.0.2.7"), None).await, Err(AuthenticationError::Missing));
     assert_eq!(from(&plain, None, None).await, Err(AuthenticationError::Missing));
     assert_eq!(from(&plain, Some("127.0.0.1"), Some("wrong")).await, Err(AuthenticationError::Invalid));
+    let forwarded = Credentials { peer: Some("127.0.0.1".parse().unwrap()), ..Credentials::default() };
+    assert_eq!(plain.authenticate(forwarded).await, Err(AuthenticationError::Missing));
     let reader = from(&authenticator(&["reader"]), Some("127.0.0.1"), None).await.unwrap();
     assert!(reader.grants.entries.includes("reader_a") && !reader.grants.entries.includes("writer_a"));
     assert!(plain.enforces_authentication());

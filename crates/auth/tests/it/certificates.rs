@@ -260,7 +260,7 @@ fn bearer_precedes_certificate_precedes_proxy() {
     let asserted = [("x-forwarded-user".to_owned(), "ann".to_owned())];
     let peer = Some("10.0.0.5".parse().unwrap());
     let found = |bearer: Option<&str>, certificate: Option<&ClientCertificate>| {
-        let credentials = Credentials { bearer, peer, certificate, identity_headers: &asserted };
+        let credentials = Credentials { bearer, peer, certificate, identity_headers: &asserted, is_direct: true };
         authenticate_now(&credential_authenticator, credentials).map(|principal| principal.subject.clone())
     };
     assert_eq!(found(Some(key.expose()), Some(&etl)), Ok("ada".to_owned()));
@@ -282,6 +282,7 @@ fn allow_all_ignores_credentials() {
         peer: Some("10.0.0.5".parse().unwrap()),
         certificate: Some(&etl),
         identity_headers: &asserted,
+        is_direct: true,
     };
     assert_eq!(authenticate_now(&open, credentials).unwrap().auth_method, AuthMethod::Anonymous);
 }

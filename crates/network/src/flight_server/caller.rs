@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine as _, alphabet};
 use tidegate_core::{
-    AuthenticationError, CallOrigin, Caller, Credentials, HOPS_CLAIM, Principal, TransportKind, is_bearer_token,
+    AuthenticationError, CallOrigin, Caller, Credentials, FORWARDING_HEADERS, HOPS_CLAIM, Principal, TransportKind,
+    is_bearer_token,
 };
 use tidegate_runtime::event::Event;
 use tidegate_transport::tls::TlsPeer;
@@ -47,6 +48,7 @@ pub(super) struct FlightPeer {
 pub(super) struct FlightCredentials {
     bearer: Result<Option<Arc<str>>, AuthenticationError>,
     identity_headers: Vec<(String, String)>,
+    is_direct: bool,
     peer: Option<FlightPeer>,
 }
 
@@ -57,6 +59,7 @@ impl FlightCredentials {
         Self {
             bearer: parse_authorization(metadata),
             identity_headers: asserting.map_or_else(Vec::new, |names| collect_identity_headers(metadata, &names)),
+            is_direct: FORWARDING_HEADERS.iter().all(|name| !metadata.contains_key(*name)),
             peer: request.extensions().get::<FlightPeer>().cloned(),
         }
     }
@@ -96,6 +99,7 @@ impl FlightCredentials {
                 peer: origin.peer,
                 certificate: certificate.flatten(),
                 identity_headers: &self.identity_headers,
+                is_direct: self.is_direct,
             };
             let principal = state.authenticator.authenticate(credentials).await.map_err(refused)?;
             match state.registry.snapshot().create_caller(principal, origin) {

@@ -34,9 +34,7 @@ pub(super) fn build_authenticator(
     let config = &loaded.config;
     let before = problems.len();
     check_roles(config, problems);
-    if config.auth().development.as_ref().is_some_and(|identity| identity.user.is_empty()) {
-        problems.add("auth.development.user", "is empty");
-    }
+    check_development(config, problems);
     let credential_options = CredentialOptions::read(loaded, problems);
     problems.extend(protected_resource(config).err());
     if problems.len() > before {
@@ -133,6 +131,18 @@ fn authenticator_options(
         is_open: !requires_authentication(config),
         generation,
         ..AuthenticatorOptions::default()
+    }
+}
+
+fn check_development(config: &Config, problems: &Problems) {
+    let auth = config.auth();
+    let Some(development) = &auth.development else { return };
+    if development.user.is_empty() {
+        problems.add("auth.development.user", "is empty");
+    }
+    if auth.proxy.is_some() {
+        // The requests that a proxy on this machine sends on come from this machine.
+        problems.add("auth.development", "cannot be combined with auth.proxy; remove one of them");
     }
 }
 

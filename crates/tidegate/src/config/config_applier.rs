@@ -371,6 +371,13 @@ impl ConfigApplier {
             };
             problems.add(key, message);
         }
+        let verified_callers =
+            || self.current_config().is_some_and(|before| authentication::verifies_callers(&before.config));
+        if has_authentication && verified_callers() {
+            let message =
+                "is new, and the running server verifies its callers: to declare who calls, restart the server";
+            problems.add("auth.development", message);
+        }
         if !has_authentication && self.authenticator.enforces_authentication() {
             let message = "is missing, although the running server authenticates callers: to serve without \
                            authentication, restart the server";

@@ -18,7 +18,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
-use tidegate_core::ErrorKind;
+use tidegate_core::{ErrorKind, FORWARDING_HEADERS};
 
 use super::answer::{ProblemDetails, ProblemType};
 use super::body;
@@ -151,6 +151,16 @@ fn is_allowed_origin(origin: &str, options: &HttpOptions) -> bool {
         .split_once("://")
         .is_some_and(|(scheme, host)| matches!(scheme, "http" | "https") && is_loopback_name(host_name(host)));
     is_listed || is_local
+}
+
+/// Whether all that the request names is on this machine, and no proxy says that it sends it on.
+pub(super) fn is_direct(headers: &HeaderMap) -> bool {
+    let is_local = |value: &HeaderValue| {
+        let address = value.to_str().unwrap_or("?");
+        is_loopback_name(host_name(address.split_once("://").map_or(address, |(_, host)| host)))
+    };
+    FORWARDING_HEADERS.iter().all(|name| !headers.contains_key(*name))
+        && headers.get_all(header::HOST).iter().chain(headers.get_all(header::ORIGIN)).all(is_local)
 }
 
 /// `[::1]:80` is `[::1]`, `example.com:80` is `example.com`.

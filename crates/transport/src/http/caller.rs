@@ -24,6 +24,7 @@ use tokio::sync::watch;
 
 use super::answer::{ProblemDetails, ProblemType};
 use super::body;
+use super::browser::is_direct;
 use super::endpoints::endpoint_at;
 use super::protected_resource::Challenge;
 use super::response::refusal;
@@ -46,6 +47,7 @@ const IDENTITY_HEADER_BYTES_MAX: usize = 1024;
 pub(super) struct RequestCredentials {
     authorization: Authorization,
     identity_headers: Vec<(String, String)>,
+    is_direct: bool,
     tls: Option<Arc<TlsPeer>>,
     pub(super) origin: CallOrigin,
     pub(super) toolset: Option<String>,
@@ -139,7 +141,7 @@ impl RequestCredentials {
             TransportKind::WebSocket => Authorization::from_web_socket_headers(headers),
             _ => Authorization::from_headers(headers),
         };
-        Self { authorization, identity_headers, tls, origin, toolset }
+        Self { authorization, identity_headers, is_direct: is_direct(headers), tls, origin, toolset }
     }
 
     /// The caller according to the current authenticator and registry, which belong to the same configuration.
@@ -159,6 +161,7 @@ impl RequestCredentials {
                 peer: self.origin.peer,
                 certificate: certificate.flatten(),
                 identity_headers: &self.identity_headers,
+                is_direct: self.is_direct,
             };
             let principal = authenticator.authenticate(credentials).await;
             let principal = principal.map_err(CallerError::Unauthenticated)?;

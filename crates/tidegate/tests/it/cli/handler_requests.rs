@@ -219,4 +219,13 @@ async fn development_identity_calls_handlers_for_authenticated_callers() {
     assert!(refused.contains("without auth.development"), "{refused}");
     let warned = configured.run(&["config", "check"]);
     assert!(warned.stderr.contains("auth.development") || warned.stdout.contains("auth.development"), "{warned:?}");
+
+    // A proxy on this machine sends on the requests of other machines.
+    let forwarded = node.post().header("x-forwarded-for", "192.0.2.7").header("content-type", "application/json");
+    let forwarded = forwarded.body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).send().await.unwrap();
+    assert_eq!(forwarded.status(), 401);
+    let proxy =
+        "databases: []\nauth: {development: {user: nora}, proxy: {networks: [127.0.0.1], user_header: x-user}}\n";
+    let refused = ConfiguredFolder::new(proxy).run(&["config", "check"]);
+    assert!(format!("{refused:?}").contains("cannot be combined with auth.proxy"), "{refused:?}");
 }

@@ -1,6 +1,10 @@
 //! Host and Origin: protection against DNS rebinding by web pages.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use serde_json::json;
+use tidegate_core::{AuthenticationError, Authenticator, Credentials, Principal};
 use tidegate_transport::http::HttpOptions;
 
 use super::Server;
@@ -208,4 +212,47 @@ async fn pages_of_allowed_origins_may_read_answers() {
     let answer = connection.ask(&wire::request("OPTIONS", "/rest/tools", &[], b"")).await;
     assert_eq!((answer.head.status, answer.header("allow")), (204, Some("GET, HEAD, OPTIONS")));
     assert_eq!(answer.header("access-control-allow-origin"), None);
+}
+
+/// Admits callers whose requests are direct.
+struct DirectCallers;
+
+#[async_trait]
+impl Authenticator for DirectCallers {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, AuthenticationError> {
+        credentials.is_direct.then(Principal::anonymous).ok_or(AuthenticationError::Missing)
+    }
+
+    fn local_principal(&self) -> Arc<Principal> {
+        Principal::process_user()
+    }
+
+    fn enforces_authentication(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn requests_through_a_proxy_or_of_other_machines_are_not_direct() {
+    let server = Server::with(HttpOptions {
+        authenticator: Arc::new(DirectCallers),
+        allowed_hosts: vec!["data.example.com".to_owned()],
+        allowed_origins: vec!["https://app.example.com".to_owned()],
+        ..HttpOptions::default()
+    })
+    .await;
+    let discover = || Post::modern("server/discover", json!({}));
+    for post in [discover(), discover().with("Origin", "http://localhost:3000")] {
+        assert_eq!(server.ask(&post).await.head.status, 200);
+    }
+    for (header, value) in [
+        ("Host", "data.example.com"),
+        ("Origin", "https://app.example.com"),
+        ("Forwarded", "for=192.0.2.7"),
+        ("Via", "1.1 proxy"),
+        ("X-Forwarded-For", "192.0.2.7"),
+        ("X-Real-IP", "192.0.2.7"),
+    ] {
+        assert_eq!(server.ask(&discover().with(header, value)).await.head.status, 401, "{header}");
+    }
 }
