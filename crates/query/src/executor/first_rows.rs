@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, future};
 use tidegate_core::Error;
 use tidegate_results::{NewResult, ResultEnd, ResultStore, ResultWriter};
 use tidegate_runtime::Job;
@@ -65,7 +65,7 @@ impl Executor {
                 is_readable.then(|| store.create_cursor(&result, first, compute_query_id(job), job.caller()))
             }
             None => {
-                rest.try_for_each(async |_| Ok(())).await?;
+                rest.try_for_each(|_| future::ready(Ok(()))).await?;
                 None
             }
         };

@@ -22,6 +22,7 @@ use tidegate_mcp::{IncomingMessage, RpcError};
 use tidegate_runtime::event::Event;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::caller::{AuthenticatedRequest, HttpCallerResolver};
 use super::kept_events::KeptEvents;
@@ -80,7 +81,7 @@ async fn detached_stream(
         return None;
     }
     // The server may not have noticed that the connection is lost.
-    session.replaced.notify_waiters();
+    session.replace_connection();
     let detached = timeout(DETACH_WITHIN, http_state.detached_streams.take(session_id)).await.ok()?;
     let missed = detached.kept.after(number)?;
     Some((detached, missed))
@@ -96,7 +97,7 @@ impl AttachedStream {
     async fn next(&mut self) -> Option<Bytes> {
         let stream = self.0.as_mut()?;
         let bytes = stream.next().await;
-        if bytes.is_none() && !stream.is_replaced {
+        if bytes.is_none() && !stream.replaced.is_cancelled() {
             self.0 = None;
         }
         bytes
@@ -176,8 +177,8 @@ pub(super) struct EventStream {
     /// The last events, where clients may resume the stream.
     kept: KeptEvents,
     is_resumable: bool,
-    /// Whether another connection of the client takes over.
-    is_replaced: bool,
+    /// Another connection of the client takes over.
+    replaced: CancellationToken,
     runtime: Handle,
     /// The message whose event has begun and not ended.
     open_message: Option<OutgoingMessage>,
@@ -197,7 +198,7 @@ impl EventStream {
         let limits = ConnectionLimits { streams_lone_answers: true, ..resolver.http_state.connection_limits() };
         let (connection, outbox) = McpConnection::open(service, resolver.credentials.origin, limits);
         let session = SseSession::new(connection, resolver.owner.clone(), resolver.credentials.toolset.clone());
-        let id = resolver.http_state.streams.insert(session.clone());
+        let (id, replaced) = (resolver.http_state.streams.insert(session.clone()), session.begin_connection());
         let endpoint_event = Some(endpoint_event(mount, &id));
         let (open_message, events, is_draining) = (None, 0, false);
         let is_resumable = resolver.http_state.reloadable_options().sse_resume_within.is_some();
@@ -212,7 +213,7 @@ impl EventStream {
             missed: VecDeque::new(),
             kept: KeptEvents::default(),
             is_resumable,
-            is_replaced: false,
+            replaced,
             runtime: Handle::current(),
             open_message,
             events,
@@ -228,7 +229,8 @@ impl EventStream {
         self.endpoint_event = Some(endpoint_event(mount, &self.id));
         self.revalidate_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
         self.session.touch();
-        (self.resolver, self.missed, self.is_replaced) = (resolver, missed, false);
+        self.replaced = self.session.begin_connection();
+        (self.resolver, self.missed) = (resolver, missed);
         self
     }
 
@@ -236,21 +238,26 @@ impl EventStream {
     fn detach(self) {
         let http_state = self.resolver.http_state.clone();
         let within = http_state.reloadable_options().sse_resume_within;
-        let Some(within) = within.filter(|_| self.is_resumable && self.kept.has_last() && !self.is_draining) else {
+        // A client can continue after an event that is not kept, but not within it.
+        let can_continue = self.open_message.is_none() || self.kept.has_last();
+        let Some(within) = within.filter(|_| self.is_resumable && can_continue && !self.is_draining) else {
             return;
         };
         let (id, runtime) = (self.id.clone(), self.runtime.clone());
         let number = http_state.detached_streams.insert(id.clone(), self);
-        let waiting = http_state.clone();
+        let detachment = Detachment { http_state: http_state.clone(), id, number };
         let wait = async move {
             // A server that shuts down does not wait for clients that left.
-            let _ = timeout(within, waiting.draining.cancelled()).await;
-            drop(waiting.detached_streams.remove(&id, number));
+            let _ = timeout(within, detachment.http_state.draining.cancelled()).await;
+            drop(detachment);
         };
         http_state.tasks.spawn_on(wait, &runtime);
     }
 
     async fn next(&mut self) -> Option<Bytes> {
+        if self.replaced.is_cancelled() {
+            return None;
+        }
         if let Some(bytes) = self.endpoint_event.take().or_else(|| self.missed.pop_front()) {
             return Some(bytes);
         }
@@ -293,10 +300,7 @@ impl EventStream {
             tokio::select! {
                 biased;
                 piece = message.next() => return self.continue_event(piece),
-                () = self.session.replaced.notified() => {
-                    self.is_replaced = true;
-                    return None;
-                }
+                () = self.replaced.cancelled() => return None,
                 () = sleep_until(self.revalidate_at) => {
                     if !self.revalidate().await {
                         return None;
@@ -337,10 +341,7 @@ impl EventStream {
                         }
                     };
                 }
-                () = self.session.replaced.notified() => {
-                    self.is_replaced = true;
-                    return None;
-                }
+                () = self.replaced.cancelled() => return None,
                 () = self.resolver.http_state.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
                     self.session.connection.finish();
@@ -381,6 +382,20 @@ impl EventStream {
             self.kept.begin(self.events, bytes.clone());
         }
         bytes
+    }
+}
+
+/// Ends the stream of session `id` when dropped, unless its client has come back. Also when the runtime ends, since a
+/// stream and the state that keeps it refer to each other.
+struct Detachment {
+    http_state: Arc<HttpState>,
+    id: String,
+    number: u64,
+}
+
+impl Drop for Detachment {
+    fn drop(&mut self) {
+        drop(self.http_state.detached_streams.remove(&self.id, self.number));
     }
 }
 

@@ -42,9 +42,11 @@ impl KeptEvents {
         self.bytes += piece.len();
         pieces.push(piece);
         if event.bytes > KEPT_BYTES_MAX {
-            self.bytes -= event.bytes;
-            event.bytes = 0;
-            event.pieces = None;
+            // No client can continue before or within it, so that the earlier events are of no use.
+            let number = event.number;
+            self.bytes = 0;
+            self.events.clear();
+            return self.events.push_back(KeptEvent { number, pieces: None, bytes: 0 });
         }
         while self.bytes > KEPT_BYTES_MAX {
             let Some(oldest) = self.events.pop_front() else { return };
@@ -52,7 +54,7 @@ impl KeptEvents {
         }
     }
 
-    /// Whether a client can continue within the last event.
+    /// Whether all bytes of the last event are kept, so that a client can continue within it.
     pub(super) fn has_last(&self) -> bool {
         self.events.back().is_none_or(|event| event.pieces.is_some())
     }
@@ -150,6 +152,7 @@ mod tests {
         assert!(kept.after(1).is_none() && kept.after(2).is_some() && kept.has_last());
         kept.begin(5, Bytes::from(vec![b'x'; KEPT_BYTES_MAX + 1]));
         assert!(kept.after(4).is_none() && !kept.has_last());
+        assert_eq!(text(&kept, 5).as_deref(), Some(""));
         kept.begin(6, Bytes::from_static(b"y"));
         assert!(kept.after(4).is_none() && kept.has_last());
         assert_eq!(text(&kept, 5).as_deref(), Some("y"));

@@ -13,7 +13,6 @@ use tidegate_core::{Caller, CallerIdentity, LimitLevel, Principal, ShareCounter,
 use tidegate_mcp::McpSession;
 use tidegate_runtime::event::{Event, EventDispatcher};
 use tidegate_runtime::{SessionEntry, Sessions};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -167,8 +166,8 @@ pub(super) struct SseSession {
     /// The principal that opened the session; for all others it does not exist.
     pub(super) owner: Arc<Principal>,
     pub(super) toolset: Option<String>,
-    /// Another connection of the client takes over the stream.
-    pub(super) replaced: Notify,
+    /// Cancelled when another connection of the client takes over the stream. Each connection has its own.
+    replaced: Mutex<CancellationToken>,
     last_used: Mutex<Instant>,
 }
 
@@ -192,8 +191,20 @@ impl SseSessions {
 
 impl SseSession {
     pub(super) fn new(connection: Arc<McpConnection>, owner: Arc<Principal>, toolset: Option<String>) -> Arc<Self> {
-        let (replaced, last_used) = (Notify::new(), Mutex::new(Instant::now()));
+        let (replaced, last_used) = (Mutex::default(), Mutex::new(Instant::now()));
         Arc::new(Self { connection, owner, toolset, replaced, last_used })
+    }
+
+    /// Fires when another connection than the one that begins now takes over the stream.
+    pub(super) fn begin_connection(&self) -> CancellationToken {
+        let replaced = CancellationToken::new();
+        *self.replaced.lock() = replaced.clone();
+        replaced
+    }
+
+    /// Ends the connection that has the stream, which another one takes over.
+    pub(super) fn replace_connection(&self) {
+        self.replaced.lock().cancel();
     }
 
     pub(super) fn touch(&self) {
