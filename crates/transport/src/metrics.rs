@@ -54,7 +54,7 @@ const fn describe(
 }
 
 /// All metrics.
-pub const METRICS: [MetricDescription; 43] = {
+pub const METRICS: [MetricDescription; 45] = {
     use MetricType::{Counter, Gauge, Histogram};
     [
         describe(
