@@ -91,6 +91,26 @@ pub struct ProtocolError {
     pub data: Option<Value>,
 }
 
+/// Replaces each string in `value`, names of members too, by the result of `map`, if there is one.
+fn map_strings(value: &mut Value, map: &impl Fn(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(mapped) = map(text) {
+                *text = mapped;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| map_strings(item, map)),
+        Value::Object(members) => {
+            let mapped = std::mem::take(members).into_iter().map(|(name, mut member)| {
+                map_strings(&mut member, map);
+                (map(&name).unwrap_or(name), member)
+            });
+            *members = mapped.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 impl Error {
     /// An error of `kind`. The caller can read `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
@@ -205,7 +225,10 @@ impl Error {
     /// The same error with each text for the caller replaced by the result of `map`, if there is one.
     #[must_use]
     pub fn map_texts(mut self, map: impl Fn(&str) -> Option<String>) -> Self {
-        let ErrorInner { message, violations, choices, hint, .. } = &mut *self.0;
+        let ErrorInner { message, violations, choices, hint, protocol_error, .. } = &mut *self.0;
+        if let Some(data) = protocol_error.as_mut().and_then(|error| error.data.as_mut()) {
+            map_strings(data, &map);
+        }
         let violation_messages = violations.iter_mut().map(|violation| &mut violation.message);
         for text in violation_messages.chain(choices).chain(hint).chain([message]) {
             if let Some(mapped) = map(text) {
@@ -339,3 +362,20 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_of_data_are_mapped_too() {
+        let data = json!({"secret": ["a secret", 1, {"b": null, "c": "plain"}]});
+        let error = Error::new(ErrorKind::Failed, "secret").with_protocol_error(-32_603, Some(data));
+        let error = error.map_texts(|text| text.contains("secret").then(|| text.replace("secret", "***")));
+        assert_eq!(error.to_string(), "***");
+        let expected = json!({"***": ["a ***", 1, {"b": null, "c": "plain"}]});
+        assert_eq!(error.protocol_error().unwrap().data, Some(expected));
+    }
+}
