@@ -13,7 +13,7 @@ use jsonwebtoken::crypto::sign;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use tidegate_core::{CallerTokens, Error, ErrorKind, HOPS_CLAIM, Principal};
+use tidegate_core::{AuthMethod, CallerTokens, Error, ErrorKind, HOPS_CLAIM, Principal};
 
 use crate::secret::{self, Clock, Digest, Secret, sha256_of};
 use crate::token::{KeyKind, TOKEN_BYTES_MAX, TokenAlgorithm, TokenOptionsError, install_provider};
@@ -135,6 +135,11 @@ impl CallerTokenSigner {
 
 impl CallerTokens for CallerTokenSigner {
     fn token_for(&self, principal: &Principal, node: &str) -> Result<String, Error> {
+        if principal.auth_method == AuthMethod::Development {
+            // Other nodes trust this one to name callers that it has verified.
+            let message = "other nodes do not accept the identity of auth.development, because nothing proves it";
+            return Err(Error::new(ErrorKind::Forbidden, message).with_hint("Call with a key or a token."));
+        }
         let now = self.options.clock.now().timestamp();
         let own_expiry = principal.expires_at.map_or(i64::MAX, seconds_of);
         if own_expiry <= now {

@@ -64,6 +64,13 @@ fn secret_node(clock: &MovedClock) -> CredentialAuthenticator {
 }
 
 #[test]
+fn development_identity_stays_on_its_node() {
+    let unproven = Principal { auth_method: AuthMethod::Development, ..caller() };
+    let refused = signer(&MovedClock::default()).token_for(&unproven, NODE).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Forbidden, "{refused}");
+}
+
+#[test]
 fn another_node_knows_the_caller() {
     let clock = MovedClock::default();
     let token = signer(&clock).token_for(&caller(), NODE).unwrap();
