@@ -224,8 +224,8 @@ async fn development_identity_calls_handlers_for_authenticated_callers() {
     let forwarded = node.post().header("x-forwarded-for", "192.0.2.7").header("content-type", "application/json");
     let forwarded = forwarded.body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).send().await.unwrap();
     assert_eq!(forwarded.status(), 401);
-    let proxy =
-        "databases: []\nauth: {development: {user: nora}, proxy: {networks: [127.0.0.1], user_header: x-user}}\n";
+    let proxy = "databases: [{name: shop, files: shop}]\n\
+                 auth: {development: {user: nora}, proxy: {networks: [127.0.0.1], user_header: x-user}}\n";
     let refused = ConfiguredFolder::new(proxy).run(&["config", "check"]);
     assert!(format!("{refused:?}").contains("cannot be combined with auth.proxy"), "{refused:?}");
 }
