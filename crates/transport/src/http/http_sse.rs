@@ -238,8 +238,8 @@ impl EventStream {
     fn detach(self) {
         let http_state = self.resolver.http_state.clone();
         let within = http_state.reloadable_options().sse_resume_within;
-        // A client can continue after an event that is not kept, but not within it.
-        let can_continue = self.open_message.is_none() || self.kept.has_last();
+        // A client names its last event. It can continue after an event that is not kept, but not within it.
+        let can_continue = self.events > 0 && (self.open_message.is_none() || self.kept.has_last());
         let Some(within) = within.filter(|_| self.is_resumable && can_continue && !self.is_draining) else {
             return;
         };

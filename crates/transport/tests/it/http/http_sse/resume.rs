@@ -79,9 +79,23 @@ async fn a_client_continues_after_its_last_event() {
 async fn a_session_without_its_client_ends_after_its_time() {
     let server = server(Duration::from_millis(20)).await;
     let before = server.resource_usage().await;
+    let mut stream = ResumableStream::open(&server, None).await;
+    let endpoint = stream.endpoint.clone();
+    assert_eq!(post(&server, &endpoint).await, 202);
+    stream.event_id().await;
+    drop(stream);
+    server.wait_until_back_at(&before).await;
+    assert_eq!(post(&server, &endpoint).await, 404);
+}
+
+#[tokio::test]
+async fn a_session_without_events_ends_with_its_connection() {
+    let server = server(Duration::from_secs(60)).await;
+    let before = server.resource_usage().await;
     let stream = ResumableStream::open(&server, None).await;
     let endpoint = stream.endpoint.clone();
     drop(stream);
+    // No client can name an event of it.
     server.wait_until_back_at(&before).await;
     assert_eq!(post(&server, &endpoint).await, 404);
 }
