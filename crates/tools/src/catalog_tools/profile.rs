@@ -1,8 +1,10 @@
 //! Profiles of columns: how many values are null or distinct, their bounds, the frequent ones, and the form of texts.
 //!
-//! One statement of the caller reads a bounded number of rows, and only counters and a few short values of them stay in
-//! memory. So row policies apply, and a masked column has no profile: neither its values nor how many there are.
+//! One statement of the caller reads a bounded number of rows of a table. So row policies apply, and a masked column has no
+//! profile: neither its values nor how many there are. Once a table is read, only numbers and a few short values of it stay
+//! in memory.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -51,8 +53,20 @@ pub(super) struct ProfileColumns {
 struct ProfiledColumn {
     rows: u64,
     is_whole: bool,
-    /// `None` for a masked column, and for one too many.
+    /// `None` for a masked column, for one too many, and where there was no time to read.
     profile: Option<ColumnProfile>,
+}
+
+/// The profile of one column, as the answer has it.
+struct ColumnProfile {
+    nulls: u64,
+    distinct: String,
+    is_unique: Option<bool>,
+    least: Option<String>,
+    greatest: Option<String>,
+    frequent: Vec<String>,
+    pattern: Option<String>,
+    length: Option<String>,
 }
 
 impl ProfileColumns {
@@ -84,7 +98,8 @@ impl ProfileColumns {
             reading.read(services, database, (table, &read), self.deadline, job).await?;
         }
         let (rows, is_whole) = (reading.rows as u64, reading.is_whole);
-        let mut profiles: HashMap<&str, ColumnProfile> = read.into_iter().zip(reading.profiles).collect();
+        let profiles = reading.values.into_iter().map(ColumnValues::into_profile);
+        let mut profiles: HashMap<&str, ColumnProfile> = read.into_iter().zip(profiles).collect();
         let profiled = |column: &ColumnEntry| {
             let profile = profiles.remove(column.name.as_str());
             ProfiledColumn { rows, is_whole, profile }
@@ -97,25 +112,21 @@ impl ProfileColumns {
     pub(super) fn append_to(&self, table: TableBuilder) -> TableBuilder {
         let profiles = || self.columns.iter().map(|column| column.profile.as_ref());
         let text = |value: fn(&ColumnProfile) -> Option<String>| text_column(profiles().map(|it| it.and_then(value)));
-        let unique: BooleanArray = profiles().map(|profile| profile.and_then(ColumnProfile::is_unique)).collect();
+        let unique: BooleanArray = profiles().map(|profile| profile.and_then(|it| it.is_unique)).collect();
         let mut frequent = ListBuilder::new(StringBuilder::new());
         for profile in profiles() {
-            profile
-                .map(ColumnProfile::frequent)
-                .into_iter()
-                .flatten()
-                .for_each(|it| frequent.values().append_value(it));
+            profile.into_iter().flat_map(|it| &it.frequent).for_each(|it| frequent.values().append_value(it));
             frequent.append(profile.is_some());
         }
         table
             .with_column("nulls", count_column(profiles().map(|profile| profile.map(|profile| profile.nulls))))
-            .with_column("distinct", text(|profile| Some(profile.distinct_text())))
+            .with_column("distinct", text(|profile| Some(profile.distinct.clone())))
             .with_column("unique", Arc::new(unique))
-            .with_column("min", text(|profile| profile.bounds.least()))
-            .with_column("max", text(|profile| profile.bounds.greatest()))
+            .with_column("min", text(|profile| profile.least.clone()))
+            .with_column("max", text(|profile| profile.greatest.clone()))
             .with_column("frequent", Arc::new(frequent.finish()))
-            .with_column("pattern", text(ColumnProfile::pattern))
-            .with_column("length", text(ColumnProfile::length))
+            .with_column("pattern", text(|profile| profile.pattern.clone()))
+            .with_column("length", text(|profile| profile.length.clone()))
             .with_column("rows_read", count_column(self.columns.iter().map(|column| Some(column.rows))))
             .with_column("all_rows", boolean_column(self.columns.iter().map(|column| column.is_whole)))
     }
@@ -124,7 +135,7 @@ impl ProfileColumns {
 /// What was read of one table.
 #[derive(Default)]
 struct TableReading {
-    profiles: Vec<ColumnProfile>,
+    values: Vec<ColumnValues>,
     rows: usize,
     is_whole: bool,
 }
@@ -143,8 +154,13 @@ impl TableReading {
         let listed: Vec<String> = columns.iter().map(|name| dialect.quote_identifier(name)).collect();
         let (listed, table) = (listed.join(", "), dialect.quote_table(table));
         let sql = format!("SELECT {listed} FROM {table} LIMIT {}", rows_max + 1);
-        let rows = services.executor.open_rows(database, &Statement::parse(&sql, dialect)?, job).await?;
-        self.profiles = rows.schema.fields().iter().map(|field| ColumnProfile::new(field)).collect();
+        let statement = Statement::parse(&sql, dialect)?;
+        // A view may compute for long before its first row.
+        let Ok(opened) = timeout_at(deadline, services.executor.open_rows(database, &statement, job)).await else {
+            return Ok(());
+        };
+        let rows = opened?;
+        self.values = rows.schema.fields().iter().map(|field| ColumnValues::new(field)).collect();
         let mut batches = rows.batches;
         self.is_whole = true;
         while self.is_whole {
@@ -166,19 +182,19 @@ impl TableReading {
 
     /// Adds the rows of `batch`, on a thread for computations.
     async fn add(&mut self, batch: RecordBatch) -> Result<(), Error> {
-        let mut profiles = std::mem::take(&mut self.profiles);
+        let mut values = std::mem::take(&mut self.values);
         let adding = tokio::task::spawn_blocking(move || {
             let columns = batch.schema_ref().fields().iter().zip(batch.columns());
-            profiles.iter_mut().zip(columns).for_each(|(profile, (field, column))| profile.add(field, column));
-            profiles
+            values.iter_mut().zip(columns).for_each(|(values, (field, column))| values.add(field, column));
+            values
         });
-        self.profiles = adding.await.map_err(|error| Error::internal(format!("a profile: {error}")))?;
+        self.values = adding.await.map_err(|error| Error::internal(format!("a profile: {error}")))?;
         Ok(())
     }
 }
 
-/// What is known of the values of one column.
-struct ColumnProfile {
+/// What is known of the values of one column while they are read.
+struct ColumnValues {
     nulls: u64,
     values: u64,
     /// The hashes of the values, up to [`DISTINCT_MAX`].
@@ -190,7 +206,7 @@ struct ColumnProfile {
     texts: TextForms,
 }
 
-impl ColumnProfile {
+impl ColumnValues {
     fn new(field: &Field) -> Self {
         Self {
             nulls: 0,
@@ -241,8 +257,18 @@ impl ColumnProfile {
         }
     }
 
-    fn distinct_text(&self) -> String {
-        if self.has_more { format!("more than {DISTINCT_MAX}") } else { self.distinct.len().to_string() }
+    fn into_profile(self) -> ColumnProfile {
+        let distinct = self.distinct.len();
+        ColumnProfile {
+            nulls: self.nulls,
+            distinct: if self.has_more { format!("more than {DISTINCT_MAX}") } else { distinct.to_string() },
+            is_unique: self.is_unique(),
+            least: self.bounds.bound(0),
+            greatest: self.bounds.bound(1),
+            frequent: self.frequent(),
+            pattern: self.texts.most_frequent_pattern(),
+            length: self.texts.length_range(),
+        }
     }
 
     /// Whether no two values are equal; `None` if that is unknown.
@@ -261,15 +287,6 @@ impl ColumnProfile {
         counts.sort_by(|left, right| (right.0, &left.1).cmp(&(left.0, &right.1)));
         counts.truncate(FREQUENT_LISTED_MAX);
         counts.into_iter().map(|(count, value)| format!("{value} ({count})")).collect()
-    }
-
-    fn pattern(&self) -> Option<String> {
-        self.texts.most_frequent_pattern()
-    }
-
-    fn length(&self) -> Option<String> {
-        let (least, greatest) = self.texts.lengths?;
-        Some(if least == greatest { least.to_string() } else { format!("{least} to {greatest}") })
     }
 }
 
@@ -302,6 +319,11 @@ impl TextForms {
         let most = self.patterns.iter().max_by(|left, right| (left.1, right.0).cmp(&(right.1, left.0)));
         most.map(|(pattern, count)| format!("{pattern} ({count})"))
     }
+
+    fn length_range(&self) -> Option<String> {
+        let (least, greatest) = self.lengths?;
+        Some(if least == greatest { least.to_string() } else { format!("{least} to {greatest}") })
+    }
 }
 
 /// The form of a text: `9` for digits, `a` for small letters and `A` for all others.
@@ -315,6 +337,37 @@ fn pattern_of(text: &str) -> String {
     text.chars().map(form).collect()
 }
 
+/// A number whose type is its own.
+#[derive(Clone, Copy)]
+enum OwnNumber {
+    Integer(i64),
+    Real(f64),
+}
+
+impl OwnNumber {
+    fn parse(text: &str, data_type: &DataType) -> Option<Self> {
+        match data_type {
+            DataType::Int64 => text.parse().ok().map(Self::Integer),
+            DataType::Float64 => text.parse().ok().map(Self::Real),
+            _ => None,
+        }
+    }
+
+    /// By their values: a float does not have all digits of a large integer.
+    fn compare(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Integer(left), Self::Integer(right)) => left.cmp(&right),
+            (Self::Real(left), Self::Real(right)) => left.total_cmp(&right),
+            (Self::Integer(left), Self::Real(right)) => {
+                let floor = right.floor();
+                let fraction = if right > floor { Ordering::Less } else { Ordering::Equal };
+                i128::from(left).cmp(&(floor as i128)).then(fraction)
+            }
+            (Self::Real(_), Self::Integer(_)) => other.compare(self).reverse(),
+        }
+    }
+}
+
 /// The least and the greatest value.
 #[derive(Default)]
 struct Bounds {
@@ -322,7 +375,7 @@ struct Bounds {
     converter: Option<RowConverter>,
     typed: Option<[(OwnedRow, String); 2]>,
     /// Of a column whose values have types of their own.
-    numbers: Option<[(f64, String); 2]>,
+    numbers: Option<[(OwnNumber, String); 2]>,
     texts: Option<[String; 2]>,
 }
 
@@ -359,35 +412,22 @@ impl Bounds {
 
     /// Adds a value of a column whose values have types of their own, with its type.
     fn add_untyped(&mut self, value: &str, data_type: &DataType) {
-        match value.parse::<f64>() {
-            Ok(number) if matches!(data_type, DataType::Int64 | DataType::Float64) => {
-                let [first, last] = self.numbers.get_or_insert_with(|| {
-                    let bound = (number, value.to_owned());
-                    [bound.clone(), bound]
-                });
-                if number < first.0 {
-                    *first = (number, value.to_owned());
-                } else if number > last.0 {
-                    *last = (number, value.to_owned());
-                }
+        let Some(number) = OwnNumber::parse(value, data_type) else {
+            let [first, last] = self.texts.get_or_insert_with(|| [value.to_owned(), value.to_owned()]);
+            if value < first.as_str() {
+                value.clone_into(first);
+            } else if value > last.as_str() {
+                value.clone_into(last);
             }
-            _ => {
-                let [first, last] = self.texts.get_or_insert_with(|| [value.to_owned(), value.to_owned()]);
-                if value < first.as_str() {
-                    value.clone_into(first);
-                } else if value > last.as_str() {
-                    value.clone_into(last);
-                }
-            }
+            return;
+        };
+        let bound = || (number, value.to_owned());
+        let [first, last] = self.numbers.get_or_insert_with(|| [bound(), bound()]);
+        if number.compare(first.0).is_lt() {
+            *first = bound();
+        } else if number.compare(last.0).is_gt() {
+            *last = bound();
         }
-    }
-
-    fn least(&self) -> Option<String> {
-        self.bound(0)
-    }
-
-    fn greatest(&self) -> Option<String> {
-        self.bound(1)
     }
 
     /// Numbers and texts of one column have no common order.

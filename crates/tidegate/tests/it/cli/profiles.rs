@@ -73,8 +73,9 @@ fn hidden_rows_do_not_count_and_masked_columns_have_no_profile() {
 #[test]
 fn values_of_sqlite_have_the_order_of_their_types() {
     let columns = profile("sqlite: people.db", |folder| {
-        let tables = "CREATE TABLE people (age INTEGER, name TEXT, either);
-            INSERT INTO people VALUES (10, 'Bo', 1), (9, 'Al', 'x'), (100, NULL, NULL);";
+        let tables = "CREATE TABLE people (age INTEGER, name TEXT, either, number NUMERIC);
+            INSERT INTO people VALUES (10, 'Bo', 1, 9007199254740992), (9, 'Al', 'x', 9007199254740993),
+                (100, NULL, NULL, 0.5);";
         rusqlite::Connection::open(folder.join("people.db")).unwrap().execute_batch(tables).unwrap();
     });
     for (name, key, expected) in [
@@ -85,6 +86,8 @@ fn values_of_sqlite_have_the_order_of_their_types() {
         ("name", "pattern", json!("Aa (2)")),
         ("either", "min", Value::Null),
         ("either", "distinct", json!("2")),
+        ("number", "min", json!("0.5")),
+        ("number", "max", json!("9007199254740993")),
     ] {
         assert_eq!(*member(&columns, name, key), expected, "{key} of {name}");
     }
