@@ -26,6 +26,9 @@ pub struct ResultHeader {
     pub job: Uuid,
     /// Milliseconds since 1970.
     pub created_at_ms: u64,
+    /// Its place in the order in which the results of its store were begun; 0 in a manifest of an earlier version.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) number: u64,
     /// When the result expires, in milliseconds since 1970.
     pub expires_at_ms: u64,
     /// The requested number of rows, if it was limited; whether further rows exist is then unknown.
@@ -89,8 +92,8 @@ fn is_false(flag: &bool) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(policies: &u64) -> bool {
-    *policies == 0
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One block of a result.

@@ -57,6 +57,8 @@ pub struct ResultStore {
     limits: StoreLimits,
     signer: ResultSigner,
     index: Mutex<ResultIndex>,
+    /// The number of the newest result.
+    last_number: AtomicU64,
     sweeper: Mutex<Option<AbortHandle>>,
     pub(crate) answers: Mutex<LruCache<CacheKey, ResultId>>,
     pub(crate) counters: Arc<StoreCounters>,
@@ -88,11 +90,13 @@ impl ResultStore {
         })
         .await
         .map_err(unusable)?;
+        let last_number = found.iter().map(|recovered| recovered.head.number).max().unwrap_or_default();
         let store = Self {
             folder,
             limits,
             signer: ResultSigner::new(&key),
             index: Mutex::default(),
+            last_number: AtomicU64::new(last_number),
             sweeper: Mutex::default(),
             answers: Mutex::new(LruCache::new(ANSWERS_MAX)),
             counters: Arc::default(),
@@ -146,12 +150,18 @@ impl ResultStore {
         }
     }
 
+    /// The number of a new result. Several can begin in one millisecond, and a clock can be set back.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.last_number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// The results of `caller`, newest first.
     pub fn list(&self, caller: &Caller) -> Vec<Arc<StoredResult>> {
         let owner = CallerIdentity::from_caller(caller);
         let mut results: Vec<_> =
             self.index.lock().results.values().filter(|result| result.header.owner == owner).cloned().collect();
-        results.sort_by_key(|result| std::cmp::Reverse((result.header.created_at_ms, result.header.id)));
+        let order = |ResultHeader { number, created_at_ms, id, .. }: &ResultHeader| (*number, *created_at_ms, *id);
+        results.sort_by_key(|result| std::cmp::Reverse(order(&result.header)));
         results
     }
 
@@ -210,7 +220,7 @@ impl ResultStore {
         if cursor.query_id != query_id {
             let message = "the cursor belongs to a call with other arguments";
             return Err(Error::new(ErrorKind::InvalidArguments, message)
-                .with_hint("Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode and no_cache may differ."));
+                .with_hint("Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode, no_cache and save_as may differ."));
         }
         Ok((self.get(cursor.result, caller)?, cursor.row))
     }

@@ -127,6 +127,7 @@ impl ResultStore {
             policies: new_result.policies,
             job: new_result.job.id().0,
             created_at_ms,
+            number: self.next_number(),
             expires_at_ms: created_at_ms.saturating_add(to_ms(self.limits().time_to_live)),
             rows_max: new_result.rows_max,
             missing_nodes: new_result.job.missing_nodes().map(Arc::unwrap_or_clone),

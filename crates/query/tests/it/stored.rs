@@ -247,7 +247,7 @@ async fn cursor_is_bound_to_principal_and_query() {
     somebody else: invalid_arguments: the cursor is unknown or was changed
     Pass the cursor of an earlier answer unchanged, with the arguments of that call.
     another question: invalid_arguments: the cursor belongs to a call with other arguments
-    Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode and no_cache may differ.
+    Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode, no_cache and save_as may differ.
     forged: invalid_arguments: the cursor is unknown or was changed
     Pass the cursor of an earlier answer unchanged, with the arguments of that call.
     none: invalid_arguments: the cursor is unknown or was changed

@@ -98,7 +98,7 @@ async fn reports_missing_and_hides_foreign_results() {
     a stranger's cursor: invalid_arguments: the cursor is unknown or was changed
     Pass the cursor of an earlier answer unchanged, with the arguments of that call.
     a cursor of another question: invalid_arguments: the cursor belongs to a call with other arguments
-    Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode and no_cache may differ.
+    Repeat the arguments of that call; only cursor, delivery, format, limit, max_rows, mode, no_cache and save_as may differ.
     "#);
     let (_, row) = spool.store.resolve_cursor(&cursor, 7, &ann()).unwrap();
     assert_eq!(row, 1);

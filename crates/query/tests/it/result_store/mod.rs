@@ -4,7 +4,7 @@
 //! - `blocks`: how rows become blocks: sizes, times, shapes, and what a block may not bring along
 //! - `crash`: what processes that were killed leave, and manifests that break off anywhere
 //! - `damage`: blocks and folders that are not what they were
-//! - `quota`: quotas, counts and disks that are full; `tenants`: what the principals of one tenant have together
+//! - `quota`: quotas, counts, the order of results and disks that are full; `tenants`: what the principals of one tenant have together
 //! - `links`: what a link is worth, and until when
 //! - `leaving`: who goes before the end: writers, readers, results
 

@@ -1,10 +1,11 @@
-//! Quotas, counts, and disks that are full.
+//! Quotas, counts, the order of results, and disks that are full.
 
 use std::os::unix::fs::symlink;
 
 use futures::StreamExt;
 use tidegate_core::{StoredResultStats, StoredResults};
-use tidegate_results::{ResultEnd, ResultId, StoreLimits};
+use tidegate_query::stored_columns;
+use tidegate_results::{NewResult, ResultEnd, ResultId, StoreLimits};
 
 use super::{
     Batches, RunningCall, TestStore, ann, bob, describe_error, numbered_rows, read, ready, small_limits, wait_for_end,
@@ -41,6 +42,23 @@ pub(super) async fn tick() {
     let began = now();
     while now() == began {
         tokio::task::yield_now().await;
+    }
+}
+
+/// Several results begin in one millisecond, and the next process goes on with their order.
+#[tokio::test]
+async fn a_name_belongs_to_the_newest_result() {
+    let (running, rows) = (RunningCall::from_caller(&ann()), numbered_rows(0..1, 8));
+    let mut spool = TestStore::new(limits()).await;
+    for _ in 0..2 {
+        for _ in 0..20 {
+            let new_result = NewResult { is_table: true, alias: Some("top"), ..NewResult::new(&running.job, "demo") };
+            let writer = spool.store.begin(new_result, stored_columns(&rows.schema())).await.unwrap();
+            let id = writer.result().header().id;
+            writer.write_all(ready([rows.clone()]), 0, &running.job).await.unwrap();
+            assert_eq!(spool.store.find_table("top", &ann()).unwrap().header().id, id);
+        }
+        spool = spool.reopen(limits()).await;
     }
 }
 
