@@ -64,7 +64,7 @@ pub use network::{
 };
 pub use node_memory::{MemoryShare, NodeMemory, NodeReservation};
 pub use request::{AnswerMode, Delivery, OutputOptions, OverflowPolicy, QueryRequest, TableOptions};
-pub use result_table::{RESULTS_DATABASE, ResultTable, ResultTables, missing_result_table};
+pub use result_table::{RESULTS_DATABASE, RESULTS_KIND, ResultTable, ResultTables, missing_result_table};
 pub use row_policy::{
     HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter, RowPolicies,
     RowPolicy, RowValue, TableView, UNFIT_POLICY_HINT, ValueKind,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::Schema;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, future};
 use tidegate_core::{Error, ErrorKind, nearest_names};
@@ -15,11 +15,16 @@ use tidegate_results::{ResultEnd, StoredResult};
 use tidegate_runtime::Job;
 use tidegate_sql::SqlDialect;
 
-use crate::database::Database;
+use crate::database::{Database, DatabaseKind};
+use crate::format::unique_names;
 use crate::secrets::redact_stream;
 
 /// The name of the database of stored results. No other database may have it.
 pub const RESULTS_DATABASE: &str = "results";
+
+/// The kind of the database of stored results, also with the tables of others. A program that embeds the server may have
+/// a database of that name, of another kind.
+pub const RESULTS_KIND: DatabaseKind = DatabaseKind::Other(RESULTS_DATABASE);
 
 /// The number of tables that are named if none is similar.
 const CHOICES_MAX: usize = 20;
@@ -53,9 +58,11 @@ impl ResultTable {
         self.dialect
     }
 
-    /// The columns of the answer.
-    pub fn schema(&self) -> &SchemaRef {
-        self.result.schema()
+    /// The columns of the answer, with the names that its preview has: no two are equal.
+    pub fn schema(&self) -> Schema {
+        let stored = self.result.schema();
+        let fields = stored.fields().iter().zip(unique_names(stored));
+        Schema::new(fields.map(|(field, name)| field.as_ref().clone().with_name(name)).collect::<Vec<_>>())
     }
 
     /// The number of rows, when all are stored.

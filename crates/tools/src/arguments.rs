@@ -81,6 +81,13 @@ impl DeliveryArguments {
         let Some(cursor) = self.cursor.as_deref() else { return Ok(None) };
         let (result, row) = services.executor.resolve_cursor(cursor, job)?;
         services.authorize_read(&result, job.caller())?;
+        if self.save_as.is_some() && self.save_as != result.header().alias {
+            return Err(Error::new(
+                ErrorKind::InvalidArguments,
+                "save_as names a whole answer, and cursor requests a page",
+            )
+            .with_hint("Leave out cursor to store the answer under that name."));
+        }
         let number = |name: &str| job.arguments().get(name).and_then(Value::as_u64);
         // Limits in this call apply to this page; missing ones do not fall back to those of the first answer.
         let rows_max = number("limit").or_else(|| number("max_rows"));
@@ -116,10 +123,11 @@ impl DeliveryArguments {
         let linked = services
             .registry()
             .is_ok_and(|registry| registry.snapshot_for(job.caller()).has_resource(PROBE_RESULT_URI, job.caller()));
-        // An earlier answer has no name, or another one.
-        let cached = !self.no_cache.unwrap_or(false) && self.save_as.is_none();
+        let delivery = self.delivery()?;
+        // An earlier answer may not have been requested as a table: it has no name, and no list has it.
+        let cached = !self.no_cache.unwrap_or(false) && delivery != Delivery::Table;
         request.output.overflow = OverflowPolicy::Store { linked, cached };
-        match self.delivery()? {
+        match delivery {
             Delivery::Inline => Ok(services.executor.answer(request)),
             Delivery::Blocks => Ok(services.executor.export(request)),
             Delivery::Table => {

@@ -69,7 +69,7 @@ impl ToolServices {
     fn caller_results<'a>(&'a self, job: &'a Job) -> Option<CallerResults<'a>> {
         let (store, tables) = (self.executor.store()?, self.executor.result_tables()?);
         // The command line, or an embedding program, may have a database of this name.
-        let is_taken = self.databases.get_unrestricted(RESULTS_DATABASE).is_some();
+        let is_taken = self.databases.names().any(|name| name.eq_ignore_ascii_case(RESULTS_DATABASE));
         (!is_taken).then_some(CallerResults { services: self, store, tables, job })
     }
 
@@ -81,11 +81,10 @@ impl ToolServices {
         if self.caller_results(job).is_some() {
             return Ok(());
         }
-        let reason = match self.databases.get_unrestricted(RESULTS_DATABASE) {
-            Some(_) => "another database has the name of theirs",
-            None => "stored results are disabled on this server",
-        };
-        let message = format!("answers are no tables here: {reason} ({RESULTS_DATABASE})");
+        // The caller may not see the other database.
+        let message = format!(
+            "answers are no tables here: results are not stored on this server, or {RESULTS_DATABASE:?} is another database"
+        );
         Err(Error::new(ErrorKind::Unavailable, message).with_hint("Leave out save_as, and delivery: \"table\"."))
     }
 
@@ -183,8 +182,11 @@ impl CallerResults<'_> {
         }
         let required_access = self.required_access(&found, joined.as_deref());
         if is_named {
-            // For system catalogs, and as choices.
-            found.extend(self.list());
+            // For system catalogs, and as choices. A result that gets one of the names now is not read.
+            let is_read = |name: &str| {
+                tables.iter().any(|table| strip_database(table, RESULTS_DATABASE).unwrap_or(table) == name)
+            };
+            found.extend(self.list().into_iter().filter(|table| !is_read(table.name())));
         }
         let federated = joined.as_ref().filter(|joined| !joined.members().is_empty());
         let federated = federated.map(|joined| joined.name().to_owned());

@@ -18,8 +18,8 @@ use futures::{FutureExt, StreamExt, stream};
 use tidegate_core::{Error, ErrorKind, Principal, nearest_names};
 use tidegate_pgsql::{VisibleObjects, VisibleTable, catalog_name};
 use tidegate_query::{
-    Catalog, ColumnEntry, Database, DatabaseKind, Plan, RESULTS_DATABASE, ResultTable, StableHasher, TableEntry,
-    TableStorage, missing_result_table,
+    Catalog, ColumnEntry, Database, DatabaseKind, Plan, RESULTS_DATABASE, RESULTS_KIND, ResultTable, StableHasher,
+    TableEntry, TableStorage, missing_result_table,
 };
 use tidegate_sql::{SqlDialect, Statement};
 use tokio_util::task::TaskTracker;
@@ -44,6 +44,8 @@ pub struct FederatedDatabase {
     engine: Engine,
     sessions: Arc<SessionFactory>,
     tasks: TaskTracker,
+    /// [`RESULTS_KIND`] for a database of stored results.
+    kind: DatabaseKind,
     /// Stored results by their names as tables; only in a database of stored results.
     results: BTreeMap<String, LoadedResult>,
 }
@@ -63,10 +65,11 @@ impl FederatedDatabase {
         let name: Arc<str> = name.into().into();
         let sessions = SessionFactory::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         let database = Self::with_results(members, [], engine, Arc::new(sessions), TaskTracker::new());
-        Ok(Self { name, ..database })
+        Ok(Self { name, kind: DatabaseKind::Federated, ..database })
     }
 
-    /// A database of stored results for one caller, with `results` and the tables of `members`.
+    /// A database of stored results for one caller, with `results` and the tables of `members`. Of several results with
+    /// one name, it has the last one.
     pub(super) fn with_results(
         members: impl IntoIterator<Item = Arc<dyn Database>>,
         results: impl IntoIterator<Item = ResultTable>,
@@ -76,12 +79,13 @@ impl FederatedDatabase {
     ) -> Self {
         let members = members.into_iter().map(|member| (member.name().to_owned(), member)).collect();
         let results = results.into_iter().map(|result| (result.name().to_owned(), LoadedResult::new(result))).collect();
-        Self { name: RESULTS_DATABASE.into(), members, engine: engine.clone(), sessions, tasks, results }
+        let (name, kind) = (RESULTS_DATABASE.into(), RESULTS_KIND);
+        Self { name, members, engine: engine.clone(), sessions, tasks, kind, results }
     }
 
     /// The name of a stored result, if `parts` can only be one. Without members, the name of the database is optional.
     fn result_name<'a>(&self, parts: &'a [String]) -> Option<&'a str> {
-        if *self.name != *RESULTS_DATABASE {
+        if self.kind != RESULTS_KIND {
             return None;
         }
         match parts {
@@ -164,8 +168,9 @@ impl FederatedDatabase {
             }
             None => SystemCatalogs::default(),
         };
-        if references.len() > TABLES_MAX {
-            let message = format!("the statement reads {} tables; the limit is {TABLES_MAX}", references.len());
+        let count = references.len() + results.len();
+        if count > TABLES_MAX {
+            let message = format!("the statement reads {count} tables; the limit is {TABLES_MAX}");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         let context = &context;
@@ -241,10 +246,7 @@ impl Database for FederatedDatabase {
     }
 
     fn kind(&self) -> DatabaseKind {
-        if self.members.is_empty() && !self.results.is_empty() {
-            return DatabaseKind::Other(RESULTS_DATABASE);
-        }
-        DatabaseKind::Federated
+        self.kind
     }
 
     fn members(&self) -> Vec<Arc<dyn Database>> {

@@ -24,7 +24,7 @@ use crate::distinct::DistinctValues;
 use crate::format::resolve_format;
 use crate::progress::{AnswerStage, ProgressReporter};
 use crate::request::{AnswerMode, OutputOptions, QueryRequest};
-use crate::result_table::{RESULTS_DATABASE, ResultTables};
+use crate::result_table::{RESULTS_KIND, ResultTables};
 use crate::secrets::redact_stream;
 use crate::usage::UsageTracker;
 
@@ -196,7 +196,7 @@ impl Executor {
     ) -> Result<QueryRows, Error> {
         statement.check_parameters()?;
         // Stored results are no database that a caller has a right to.
-        if database.name() != RESULTS_DATABASE {
+        if database.kind() != RESULTS_KIND {
             job.record_database(database.name());
         }
         job.record_statement(|| statement.to_audited_statement(database.name()));

@@ -32,6 +32,11 @@ struct ResultTablesFixture {
 
 impl ResultTablesFixture {
     async fn new() -> Self {
+        Self::with_files("sales").await
+    }
+
+    /// The files are the database `name`.
+    async fn with_files(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let files = folder.path().join("files");
         std::fs::create_dir(&files).unwrap();
@@ -40,7 +45,7 @@ impl ResultTablesFixture {
         rusqlite::Connection::open(&crm).unwrap().execute_batch(CUSTOMERS).unwrap();
         let options = EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) };
         let engine = Engine::start(options).unwrap();
-        let sales: Arc<dyn Database> = Arc::new(EmbeddedDatabase::open("sales", vec![files], &engine).unwrap());
+        let sales: Arc<dyn Database> = Arc::new(EmbeddedDatabase::open(name, vec![files], &engine).unwrap());
         let crm: Arc<dyn Database> =
             Arc::new(SqliteDatabase::open("crm", vec![crm], SqliteOptions::default()).unwrap());
         let every = FederatedDatabase::new("every", [sales.clone(), crm.clone()], &engine).unwrap();
@@ -217,6 +222,53 @@ async fn a_part_of_an_answer_is_no_table() {
     let two = json!({"database": "sales", "sql": "SELECT id FROM orders", "max_rows": 2, "save_as": "two"});
     fixture.call("sql", two).await;
     assert_eq!(fixture.lines("SELECT count(*) AS n FROM results.two").await, ["n", "2"]);
+}
+
+/// An earlier answer is not reused: it was not requested as a table.
+#[tokio::test]
+async fn a_table_without_a_name_is_listed() {
+    let fixture = ResultTablesFixture::new().await;
+    let mut names = Vec::new();
+    for delivery in ["blocks", "table"] {
+        let stored = json!({"database": "sales", "sql": "SELECT id FROM orders", "delivery": delivery});
+        let stored = fixture.call("sql", stored).await;
+        names.extend(
+            stored.split("the table results.").nth(1).and_then(|rest| rest.split(',').next().map(str::to_owned)),
+        );
+    }
+    let listed = fixture.call("list_tables", json!({"database": "results", "extract": "name"})).await;
+    assert_eq!(serde_json::from_str::<Vec<String>>(&listed).unwrap(), names);
+    assert_eq!(fixture.lines(&format!("SELECT count(*) AS n FROM results.{}", names[0])).await, ["n", "5"]);
+}
+
+#[tokio::test]
+async fn a_page_gets_no_name() {
+    let fixture = ResultTablesFixture::new().await;
+    let mut arguments = json!({"database": "sales", "sql": "SELECT id FROM orders", "delivery": "blocks"});
+    let stored = fixture.call("sql", arguments.clone()).await;
+    let cursor = stored.split("\"cursor\": \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
+    arguments["cursor"] = json!(cursor);
+    assert!(!fixture.call("sql", arguments.clone()).await.contains("invalid_arguments"));
+    arguments["delivery"] = json!("table");
+    arguments["save_as"] = json!("top");
+    let refused = fixture.call("sql", arguments).await;
+    assert!(refused.contains("save_as names a whole answer"), "{refused}");
+}
+
+#[tokio::test]
+async fn columns_of_one_name_have_the_names_of_the_preview() {
+    let fixture = ResultTablesFixture::new().await;
+    fixture.save("twice", "crm", "SELECT c.id, m.id FROM customers c JOIN mixed m ON m.id = c.id").await;
+    assert_eq!(fixture.lines("SELECT count(*) AS n, max(id_2) AS id FROM results.twice").await, ["n,id", "2,2"]);
+}
+
+/// The name of a folder on the command line may have capital letters.
+#[tokio::test]
+async fn another_database_keeps_the_name() {
+    let fixture = ResultTablesFixture::with_files("Results").await;
+    assert_eq!(fixture.lines("SELECT count(*) AS n FROM \"Results\".orders").await, ["n", "5"]);
+    let refused = fixture.save("top", "Results", BY_CUSTOMER).await;
+    assert!(refused.contains("answers are no tables here"), "{refused}");
 }
 
 #[tokio::test]

@@ -85,7 +85,11 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
         return Err(Error::new(ErrorKind::InvalidArguments, message));
     }
     let mut names = requested.clone();
-    let database = services.resolve_tables(database.as_deref(), names.iter_mut(), &call).await?.database;
+    let resolved = services.resolve_tables(database.as_deref(), names.iter_mut(), &call).await?;
+    if !resolved.required_access.is_empty() {
+        resolved.record(&services, &call);
+    }
+    let database = resolved.database;
     let knowledge = services.databases.knowledge(&*database).await;
     let (mut tables, mut samples) = (Vec::with_capacity(names.len()), SampleLists::default());
     let mut profiles = ProfileColumns::new();
