@@ -33,6 +33,7 @@ pub(crate) struct Application {
     pub(crate) apply_report: ApplyReport,
     /// The databases of the command line, if the database `all` joins them.
     pub(crate) joined_databases: Vec<String>,
+    result_databases: Option<Arc<ResultDatabases>>,
     audit: Option<Arc<AuditLog>>,
 }
 
@@ -134,7 +135,8 @@ impl<'a> StartOptions<'a> {
             false => (None, None),
         };
         let auditor = audit.clone().map(|audit| audit as Arc<dyn Auditor>);
-        let result_tables = store.as_ref().map(|_| Arc::new(ResultDatabases::new(&engine)) as Arc<dyn ResultTables>);
+        let result_databases = store.as_ref().map(|_| Arc::new(ResultDatabases::new(&engine)));
+        let result_tables = result_databases.clone().map(|tables| tables as Arc<dyn ResultTables>);
         let node = Node::builder().without_built_in_tools().results(store).result_tables(result_tables);
         let node = Arc::new(node.auditor(auditor).build());
         let folders = IngestFolders::new(is_server || writing.is_some());
@@ -150,7 +152,16 @@ impl<'a> StartOptions<'a> {
         for warning in &apply_report.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(Application { applier, loaded_config: loaded, file_hashes, has_file, apply_report, joined_databases, audit })
+        Ok(Application {
+            applier,
+            loaded_config: loaded,
+            file_hashes,
+            has_file,
+            apply_report,
+            joined_databases,
+            result_databases,
+            audit,
+        })
     }
 }
 
@@ -240,6 +251,9 @@ impl Application {
         self.applier.mqtt.close().await;
         let databases = self.applier.open_databases();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
+        if let Some(result_databases) = &self.result_databases {
+            result_databases.close().await;
+        }
         self.applier.ingest_folders.close().await;
         self.applier.engine.shutdown(DRAIN_TIMEOUT).await;
         self.applier.metric_recording.flush();

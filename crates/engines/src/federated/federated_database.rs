@@ -33,7 +33,7 @@ use crate::embedded::{
 };
 
 /// Maximum time to wait for running member queries at shutdown.
-const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of tables in a statement. Each may need its own connection.
 const TABLES_MAX: usize = 32;
 

@@ -32,7 +32,7 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::column_conversion::{ValueTypes, convert_batch};
-use super::federated_database::FederatedDatabase;
+use super::federated_database::{CLOSE_WITHIN, FederatedDatabase};
 use super::member::{MemberQueryContext, plan_field};
 use crate::embedded::{COLLECTED_BYTES_MAX, Engine, SessionFactory, cut_rows};
 
@@ -53,6 +53,12 @@ impl ResultDatabases {
     /// Makes databases whose statements run on `engine`.
     pub fn new(engine: &Engine) -> Self {
         Self { engine: engine.clone(), sessions: Mutex::default(), tasks: TaskTracker::new() }
+    }
+
+    /// Waits for the tasks that read rows, some seconds at most. They end with the statements, which are cancelled before.
+    pub async fn close(&self) {
+        self.tasks.close();
+        let _ = tokio::time::timeout(CLOSE_WITHIN, self.tasks.wait()).await;
     }
 
     fn sessions(&self) -> std::result::Result<Arc<SessionFactory>, Error> {
