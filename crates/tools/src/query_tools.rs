@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, JsonSchema, Principal, Violation};
+use tidegate_core::{Error, ErrorKind, JsonSchema, Violation};
 use tidegate_query::{AnswerMode, Database, OutputOptions, Plan, QueryRequest, QuerySpec};
 use tidegate_runtime::{Answer, Handler, Job, RunningCall, Tool};
 use tidegate_sql::{Parameter, SqlDialect, Statement};
@@ -35,7 +35,7 @@ pub(crate) fn query_tool(services: &Arc<ToolServices>) -> Tool {
 
 async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let delivery: DeliveryArguments = parse_arguments(&call)?;
-    let mut spec = QuerySpec::from_json(&services.resolve_measures(call.arguments(), None, call.principal()).await?)?;
+    let mut spec = QuerySpec::from_json(&services.resolve_measures(call.arguments(), None, &call).await?)?;
     if let Some(page) = delivery.read_page(&services, None, &call)? {
         return Ok(page);
     }
@@ -204,7 +204,7 @@ impl Explain {
                 Ok((resolved.database, statement))
             }
             ExplainArguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
-                let query = self.services.resolve_measures(&query, database.as_deref(), job.principal()).await?;
+                let query = self.services.resolve_measures(&query, database.as_deref(), job).await?;
                 let mut spec = self.parse_spec(query.into_owned())?;
                 let named = spec.database.take().or(database);
                 let resolved = self.services.resolve_tables(named.as_deref(), spec.tables_mut(), job).await?;
@@ -240,7 +240,7 @@ impl ToolServices {
         &self,
         arguments: &'a Map<String, Value>,
         database: Option<&str>,
-        principal: &Principal,
+        job: &Job,
     ) -> Result<Cow<'a, Map<String, Value>>, Error> {
         let selected = arguments.get("select").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if !selected.iter().any(|item| item.get(MEASURE).is_some()) {
@@ -249,7 +249,7 @@ impl ToolServices {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let mut table = text("table").unwrap_or_default().to_owned();
         let named = text("database").or(database);
-        let database = self.resolve_tables(named, std::iter::once(&mut table), principal).await?;
+        let database = self.resolve_tables(named, std::iter::once(&mut table), job).await?.database;
         let knowledge = self.databases.knowledge(&*database).await;
         let mut select = Vec::with_capacity(selected.len());
         for item in selected {
@@ -264,7 +264,7 @@ impl ToolServices {
                 let message = "is unknown; expected one of measure, as".to_owned();
                 return Err(Error::invalid_arguments("invalid query arguments:", vec![Violation { path, message }]));
             }
-            let found = find_measure(&knowledge, &*database, (name, &table), principal).await;
+            let found = find_measure(&knowledge, &*database, (name, &table), job.principal()).await;
             let measure = found.map_err(|choices| {
                 let message = format!("there is no measure {name:?} of the table {table:?}");
                 Error::new(ErrorKind::InvalidArguments, message).with_choices(choices)

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Database, RESULTS_DATABASE, ResultTable, ResultTables, missing_result_table};
+use tidegate_query::{Database, KnowledgeLayers, RESULTS_DATABASE, ResultTable, ResultTables, missing_result_table};
 use tidegate_results::{RequiredAccess, ResultId, ResultStore, StoredResult};
 use tidegate_runtime::Job;
 use tidegate_sql::SqlDialect;
@@ -105,7 +105,8 @@ impl ToolServices {
         if name.is_some() || !tables.is_empty() {
             let database = results.tables.open(tables, None)?;
             let catalog = database.catalog(job.principal()).await;
-            found.push(DatabaseListing { database, catalog });
+            // Nobody describes stored results.
+            found.push(DatabaseListing { database, catalog, knowledge: KnowledgeLayers::default() });
         }
         Ok(found)
     }

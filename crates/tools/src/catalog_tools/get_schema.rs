@@ -134,6 +134,9 @@ async fn handle(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer
     }))
 }
 
+/// One thing that people wrote about a column, as text.
+type ColumnDetail = fn(&ColumnKnowledge) -> Option<String>;
+
 /// The columns of `tables`, with the name of each table if several may be requested.
 fn describe_columns(tables: &[DescribedTable], is_list: bool) -> TableBuilder {
     let columns = || tables.iter().flat_map(|table| &table.columns);
@@ -147,7 +150,7 @@ fn describe_columns(tables: &[DescribedTable], is_list: bool) -> TableBuilder {
         .with_column("type", text_column(columns().map(|column| Some(column.type_name.clone()))))
         .with_column("nullable", boolean_column(columns().map(|column| column.nullable)))
         .with_column("comment", text_column(columns().map(|column| column.comment.clone())));
-    let details: [(&'static str, fn(&ColumnKnowledge) -> Option<String>); 4] = [
+    let details: [(&'static str, ColumnDetail); 4] = [
         ("unit", |known| known.unit.clone()),
         ("values", list_values),
         ("synonyms", list_synonyms),
