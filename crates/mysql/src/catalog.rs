@@ -319,7 +319,7 @@ fn column_entry(row: &Row, reference: Option<&String>, is_json: bool) -> ColumnE
         nullable: text(row, 4) == "YES",
         comment,
         facts,
-        is_masked: false,
+        is_masked: Some(false),
     }
 }
 

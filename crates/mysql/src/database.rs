@@ -112,12 +112,6 @@ impl Database for MySqlDatabase {
         }
     }
 
-    async fn masked_columns(&self, table: &str, principal: &Principal) -> Result<Option<Vec<String>>, Error> {
-        let Some(caller) = self.restricted_caller(principal) else { return Ok(Some(Vec::new())) };
-        let catalog = self.catalog_of(principal).await?;
-        caller.masked_columns(find_table(&catalog, table)?).map(Some)
-    }
-
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
         let catalog = self.catalog_of(principal).await?;
         let table = find_table(&catalog, table)?;

@@ -65,7 +65,7 @@ impl RestrictedCaller {
             let rule = table.rules.get(position)?;
             (column.comment, column.facts) = (rule.comment.clone(), rule.facts.clone());
             let mask = view.masks.get(position)?;
-            column.is_masked = mask.is_some();
+            column.is_masked = Some(mask.is_some());
             match mask {
                 Some(Mask::Null) => column.nullable = true,
                 Some(mask) if mask.makes_text() => "text".clone_into(&mut column.type_name),
@@ -74,13 +74,6 @@ impl RestrictedCaller {
             Some(column)
         });
         Ok(visible.collect())
-    }
-
-    /// The visible columns of `table` whose values are masked.
-    pub(crate) fn masked_columns(&self, table: &TableDetails) -> Result<Vec<String>, Error> {
-        let Some(view) = self.view(table)? else { return Ok(Vec::new()) };
-        let masked = view.visible_columns().filter(|position| view.masks.get(*position).is_some_and(Option::is_some));
-        Ok(masked.filter_map(|position| Some(table.columns.get(position)?.name.clone())).collect())
     }
 
     /// How `table` is stored, without what depends on hidden rows and columns.

@@ -195,7 +195,8 @@ fn column_from_row(row: &Row) -> Result<ColumnEntry, tokio_postgres::Error> {
         nullable: row.try_get(2)?,
         comment: join_comments([facts.clone(), row.try_get(3)?]),
         facts,
-        is_masked: false,
+        // The server masks nothing here: it returns what the login may read.
+        is_masked: Some(false),
     })
 }
 

@@ -193,11 +193,6 @@ impl Database for PostgresDatabase {
         Ok(Some(format!("{columns} {}", written.unwrap_or_default())))
     }
 
-    /// The server masks nothing here: it returns what the login may read.
-    async fn masked_columns(&self, _: &str, _: &Principal) -> Result<Option<Vec<String>>, Error> {
-        Ok(Some(Vec::new()))
-    }
-
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         self.server.admit(statement)?;
         let identity = self.server.identity_of(principal)?;

@@ -68,15 +68,6 @@ pub trait Database: Send + Sync + 'static {
         Ok(TableStorage::default())
     }
 
-    /// The columns of `table` that `principal` sees masked, among those of [`Database::columns`]; `None` where that is unknown,
-    /// because another server decides it.
-    ///
-    /// # Errors
-    /// As [`Database::columns`].
-    async fn masked_columns(&self, _table: &str, _principal: &Principal) -> Result<Option<Vec<String>>, Error> {
-        Ok(None)
-    }
-
     /// Plans `statement` without running it.
     ///
     /// # Errors
@@ -364,8 +355,9 @@ pub struct ColumnEntry {
     /// The part of the comment that the database itself states, such as keys. It stays when the column is described
     /// elsewhere.
     pub facts: Option<String>,
-    /// Whether the caller may see other values than the stored ones, because of a mask.
-    pub is_masked: bool,
+    /// Whether the caller may see other values than the stored ones, because of a mask; `None` where another server decides
+    /// it.
+    pub is_masked: Option<bool>,
 }
 
 /// How a table is stored.

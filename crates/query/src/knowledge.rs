@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::{Map, json};
 use tidegate_core::{Error, Principal};
 
-use crate::database::{Catalog, ColumnEntry, Database, DatabaseKind, Databases};
+use crate::database::{Catalog, ColumnEntry, Database, Databases};
 use crate::spec::QuerySpec;
 
 /// What is known about the data of a database.
@@ -25,7 +25,7 @@ pub struct Knowledge {
     pub examples: Vec<ExampleQuestion>,
     /// Columns that join tables.
     pub relationships: Vec<Relationship>,
-    /// Named expressions over tables. Of several with one name, the first one counts.
+    /// Named expressions over tables. Of several of one table with one name, the first one counts.
     pub measures: Vec<Measure>,
 }
 
@@ -78,6 +78,11 @@ pub struct Measure {
 }
 
 impl Measure {
+    /// Whether both have the same name and table, so that one of them counts.
+    fn has_place_of(&self, other: &Self) -> bool {
+        self.name == other.name && self.table == other.table
+    }
+
     /// The query for its value over the whole table.
     ///
     /// # Errors
@@ -147,7 +152,7 @@ impl Knowledge {
         add_missing(&mut self.examples, &other.examples);
         add_missing(&mut self.relationships, &other.relationships);
         for measure in &other.measures {
-            if !self.measures.iter().any(|own| own.name == measure.name) {
+            if !self.measures.iter().any(|own| own.has_place_of(measure)) {
                 self.measures.push(measure.clone());
             }
         }
@@ -193,6 +198,17 @@ impl ColumnKnowledge {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The part that a caller may know who sees `column`: nothing if it is masked, because it could reveal values, and no
+    /// values where that is unknown.
+    #[must_use]
+    pub fn visible_with(&self, column: &ColumnEntry) -> Self {
+        match column.is_masked {
+            Some(false) => self.clone(),
+            Some(true) => Self::default(),
+            None => Self { values: BTreeMap::new(), example: None, ..self.clone() },
+        }
     }
 
     fn complete(&mut self, other: &Self) {
@@ -278,20 +294,36 @@ impl KnowledgeLayers {
         self.layers().filter_map(named).collect()
     }
 
+    /// Without the measures of files that the owner defines otherwise, also for callers that may not see those of the owner.
+    fn without_replaced_measures(mut self) -> Self {
+        let of_owner = &self.owner.measures;
+        let is_replaced = |measure: &Measure| of_owner.iter().any(|own| own.has_place_of(measure));
+        if self.files.measures.iter().any(is_replaced) {
+            let mut files = Arc::unwrap_or_clone(std::mem::take(&mut self.files));
+            files.measures.retain(|measure| !is_replaced(measure));
+            self.files = Arc::new(files);
+        }
+        self
+    }
+
+    /// Whether only files describe `table`, so that its description is data.
+    pub fn is_described_by_files(&self, table: &str) -> bool {
+        let of_owner = Self { files: Arc::default(), ..self.clone() };
+        of_owner.table_description(table).is_none() && self.table_description(table).is_some()
+    }
+
     /// The description of `table`.
     pub fn table_description(&self, table: &str) -> Option<&str> {
         self.tables(table).into_iter().find_map(|table| table.description.as_deref())
     }
 
-    /// What is known about `column` of `table`: nothing if it is masked, because it could reveal values.
+    /// What is known about `column` of `table`, as [`ColumnKnowledge::visible_with`] it.
     pub fn column(&self, table: &str, column: &ColumnEntry) -> ColumnKnowledge {
         let mut known = ColumnKnowledge::default();
-        if !column.is_masked {
-            for own in self.tables(table).into_iter().filter_map(|table| table.columns.get(&column.name)) {
-                known.complete(own);
-            }
+        for own in self.tables(table).into_iter().filter_map(|table| table.columns.get(&column.name)) {
+            known.complete(own);
         }
-        known
+        known.visible_with(column)
     }
 
     /// Replaces comments in `columns` of `table` by descriptions. What the database itself states stays.
@@ -340,27 +372,23 @@ impl Databases {
         self
     }
 
-    /// What is known about `database`. A federated one has what is known about the tables of the others.
+    /// What is known about `database`. A federated one has what is known about the tables of its members.
     pub async fn knowledge(&self, database: &dyn Database) -> KnowledgeLayers {
         let name = database.name();
         let mut layers = match self.knowledge.get(name) {
             Some(known) => known.load(name).await,
             None => KnowledgeLayers { database: name.to_owned(), ..KnowledgeLayers::default() },
         };
-        if database.kind() == DatabaseKind::Federated {
-            for (other, known) in &self.knowledge {
-                if other == name {
-                    continue;
-                }
-                let member = known.load(other).await;
-                let complete = |own: Arc<Knowledge>, of_member: &Knowledge| {
-                    Arc::new(Arc::unwrap_or_clone(own).completed_by(&of_member.below(other)))
-                };
-                layers.owner = complete(layers.owner, member.owner.as_ref());
-                layers.files = complete(layers.files, member.files.as_ref());
-            }
+        for member in database.members() {
+            let Some(known) = self.knowledge.get(member.name()) else { continue };
+            let known = known.load(member.name()).await;
+            let complete = |own: Arc<Knowledge>, of_member: &Knowledge| {
+                Arc::new(Arc::unwrap_or_clone(own).completed_by(&of_member.below(member.name())))
+            };
+            layers.owner = complete(layers.owner, known.owner.as_ref());
+            layers.files = complete(layers.files, known.files.as_ref());
         }
-        layers
+        layers.without_replaced_measures()
     }
 
     /// The notes that the owner wrote about the databases of `principal`, with their names.
@@ -424,11 +452,22 @@ mod tests {
 
     #[test]
     fn a_masked_column_has_no_description() {
-        let masked = ColumnEntry { name: "status".to_owned(), is_masked: true, ..ColumnEntry::default() };
+        let masked = ColumnEntry { name: "status".to_owned(), is_masked: Some(true), ..ColumnEntry::default() };
         assert!(layers().column("orders", &masked).is_empty());
         let mut columns = [masked.clone()];
         layers().describe_columns("orders", &mut columns);
         assert_eq!(columns, [masked]);
+    }
+
+    #[test]
+    fn a_column_whose_masks_are_unknown_has_no_values() {
+        let column = ColumnEntry { name: "status".to_owned(), ..ColumnEntry::default() };
+        let values = BTreeMap::from([("1".to_owned(), "paid".to_owned())]);
+        let known = ColumnKnowledge { values, unit: Some("EUR".to_owned()), ..ColumnKnowledge::default() };
+        let without_values = ColumnKnowledge { values: BTreeMap::new(), ..known.clone() };
+        assert_eq!(known.visible_with(&column), without_values);
+        let unmasked = ColumnEntry { is_masked: Some(false), ..column };
+        assert_eq!(known.visible_with(&unmasked), known);
     }
 
     #[test]

@@ -163,14 +163,14 @@ pub(crate) fn visible_columns(
         let (schema, name) = reading.effective_name(table);
         let effective = SqliteTable { schema, name, ..table.clone() };
         // A view may show a masked column.
-        let describe = |column: TableColumn| ColumnEntry { is_masked: true, ..column.describe(table) };
+        let describe = |column: TableColumn| ColumnEntry { is_masked: Some(true), ..column.describe(table) };
         return Ok(read_columns(reading, &effective)?.into_iter().map(describe).collect());
     }
     let mut entries = Vec::new();
     for mut column in read_columns(reading, table)? {
         let mask = reading.mask(table, &column.name);
         column.references = column.references.filter(|target| is_reference_visible(reading, table, target));
-        let mut column = ColumnEntry { is_masked: mask.is_some(), ..column.describe(table) };
+        let mut column = ColumnEntry { is_masked: Some(mask.is_some()), ..column.describe(table) };
         match mask {
             None => {}
             Some(Mask::Deny) => continue,

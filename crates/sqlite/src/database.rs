@@ -133,17 +133,6 @@ impl Database for SqliteDatabase {
         self.pool.read(self.policy_caller(principal), work).await
     }
 
-    async fn masked_columns(&self, table: &str, principal: &Principal) -> Result<Option<Vec<String>>, Error> {
-        let (table, database) = (table.to_owned(), self.name.clone());
-        let work = move |reading: &ReadTransaction<'_>| {
-            let table = catalog::find_table(reading, &table, &database)?;
-            let mut columns = catalog::visible_columns(reading, &table)?;
-            columns.retain(|column| reading.mask(&table, &column.name).is_some());
-            Ok(Some(columns.into_iter().map(|column| column.name).collect::<Vec<String>>()))
-        };
-        self.pool.read(self.policy_caller(principal), work).await
-    }
-
     /// SQLite finds the size of one table only by reading all of its pages. Masked columns are not indexed.
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
         let (table, database) = (table.to_owned(), self.name.clone());

@@ -378,7 +378,7 @@ impl TableColumn {
             type_name: if self.declared_type.is_empty() { "any".to_owned() } else { self.declared_type },
             comment: facts.clone(),
             facts,
-            is_masked: false,
+            is_masked: Some(false),
             name: self.name,
         }
     }

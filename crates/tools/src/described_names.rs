@@ -134,7 +134,7 @@ async fn visible_names(candidates: Vec<Candidate>, database: &dyn Database, prin
             continue;
         }
         let name = match &column {
-            Some(name) if columns.iter().any(|column| column.name == *name && !column.is_masked) => {
+            Some(name) if columns.iter().any(|column| column.name == *name && column.is_masked != Some(true)) => {
                 format!("{table}.{name}")
             }
             Some(_) => continue,

@@ -289,17 +289,10 @@ impl Database for EmbeddedDatabase {
                 nullable: field.is_nullable(),
                 comment: (!parts.is_empty()).then(|| parts.join("; ")),
                 facts,
-                is_masked,
+                is_masked: Some(is_masked),
             }
         });
         Ok(columns.collect())
-    }
-
-    async fn masked_columns(&self, table: &str, principal: &Principal) -> Result<Option<Vec<String>>, Error> {
-        let (snapshot, restrictions) = (self.load_table(table).await?, self.principal_policies(principal));
-        let table = restrictions.table(&snapshot, table, &self.name)?;
-        let view = restrictions.view(&snapshot, &table)?;
-        Ok(Some(view.map_or_else(Vec::new, |view| view.masked_columns())))
     }
 
     /// The size of the files. With row policies it is unknown, because it depends on hidden rows.

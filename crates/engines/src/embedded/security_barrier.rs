@@ -96,13 +96,6 @@ impl<'a> PolicyTableColumns<'a> {
 }
 
 impl RestrictedView {
-    /// The names of the columns whose values are masked.
-    pub(crate) fn masked_columns(&self) -> Vec<String> {
-        let columns = self.schema.fields().iter().zip(&self.positions);
-        let masked = columns.filter(|(_, position)| self.table.masks[**position].is_some());
-        masked.map(|(field, _)| field.name().clone()).collect()
-    }
-
     /// Whether the column called `name` is visible with its own values.
     pub(crate) fn is_unmasked(&self, name: &str) -> bool {
         let mut columns = self.schema.fields().iter().zip(&self.positions);

@@ -280,15 +280,6 @@ impl Database for FederatedDatabase {
         member.columns(&name, principal).await
     }
 
-    async fn masked_columns(&self, table: &str, principal: &Principal) -> Result<Option<Vec<String>>, Error> {
-        if self.find_result(&[table.to_owned()]).is_some() {
-            // What was masked is stored so, as any value.
-            return Ok(Some(Vec::new()));
-        }
-        let (member, name) = self.find_member(&[table.to_owned()], principal).await?;
-        member.masked_columns(&name, principal).await
-    }
-
     async fn table_storage(&self, table: &str, principal: &Principal) -> Result<TableStorage, Error> {
         if self.find_result(&[table.to_owned()]).is_some() {
             return Ok(TableStorage::default());

@@ -110,13 +110,8 @@ impl LoadedResult {
             Ok(()) => TableStatus::Readable,
             Err(error) => TableStatus::Unreadable(error.message().to_owned()),
         };
-        TableEntry {
-            name,
-            rows: self.table.row_count(),
-            comment: Some(self.table.comment()),
-            facts: Some(self.table.comment()),
-            status,
-        }
+        let comment = Some(self.table.comment());
+        TableEntry { name, rows: self.table.row_count(), facts: comment.clone(), comment, status }
     }
 
     pub(super) async fn columns(&self) -> std::result::Result<Vec<ColumnEntry>, Error> {
@@ -124,6 +119,8 @@ impl LoadedResult {
             name: field.name().clone(),
             type_name: field_type_name(field),
             nullable: field.is_nullable(),
+            // What was masked is stored so, as any value.
+            is_masked: Some(false),
             ..ColumnEntry::default()
         };
         Ok(self.schema().await?.fields().iter().map(column).collect())

@@ -225,7 +225,8 @@ impl Database for NetworkDatabase {
             nullable: field.is_nullable(),
             comment: (field.name() == NODE_COLUMN).then(|| "The node that holds the row.".to_owned()),
             facts: None,
-            is_masked: false,
+            // The nodes decide it.
+            is_masked: None,
         });
         Ok(columns.collect())
     }

@@ -273,21 +273,10 @@ impl Database for SystemDatabase {
                 nullable: true,
                 comment: Some(column_comment(column, is_hidden)),
                 facts: None,
-                is_masked: is_hidden || view.as_ref().is_some_and(|view| !view.is_unmasked(field.name())),
+                is_masked: Some(is_hidden || view.as_ref().is_some_and(|view| !view.is_unmasked(field.name()))),
             })
         });
         Ok(columns.collect())
-    }
-
-    async fn masked_columns(&self, table: &str, principal: &Principal) -> Result<Option<Vec<String>>, Error> {
-        let (name, table) = self.visible_table(table, principal)?;
-        let view = self.principal_policies(principal).view_of_columns(&[name], table.policy_columns())?;
-        let mut masked = view.map_or_else(Vec::new, |view| view.masked_columns());
-        if !self.grants_sensitive(principal) {
-            let sensitive = table.offered.table.description().columns.iter().filter(|column| column.is_sensitive);
-            masked.extend(sensitive.map(|column| column.name.clone().into_owned()));
-        }
-        Ok(Some(masked))
     }
 
     /// With row policies, the size is unknown, because it depends on hidden rows. Masked columns are not indexed.

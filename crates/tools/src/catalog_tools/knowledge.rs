@@ -118,14 +118,16 @@ impl<'a> VisibleTables<'a> {
 
     async fn shows(&mut self, path: &ColumnPath) -> bool {
         let columns = self.columns(&path.table).await;
-        columns.iter().any(|column| column.name == path.column && !column.is_masked)
+        columns.iter().any(|column| column.name == path.column && column.is_masked != Some(true))
     }
 
-    /// Whether `sql` may name a masked column of `table`.
+    /// Whether `sql` may name a masked column of `table`. Where its columns cannot be read, a caller with row policies may have
+    /// masked ones.
     async fn names_masked(&mut self, sql: &str, table: &str) -> bool {
-        let words = words(sql);
-        let mut masked = self.columns(table).await.iter().filter(|column| column.is_masked);
-        masked.any(|column| mentions(sql, &words, &column.name.to_lowercase()))
+        let has_policies = self.database.row_policy_fingerprint(self.principal) != 0;
+        let (words, columns) = (words(sql), self.columns(table).await);
+        let mut masked = columns.iter().filter(|column| column.is_masked == Some(true));
+        masked.any(|column| mentions(sql, &words, &column.name.to_lowercase())) || (columns.is_empty() && has_policies)
     }
 
     /// Whether the caller could compute `measure`, and it names no masked column.
@@ -189,9 +191,8 @@ async fn render_tables(layer: &Knowledge, visible: &mut VisibleTables<'_>) -> St
         if columns.is_empty() {
             continue;
         }
-        let known = columns.iter().filter(|column| !column.is_masked);
-        let lines = known.filter_map(|column| {
-            let details = describe_column(table.columns.get(&column.name)?);
+        let lines = columns.iter().filter_map(|column| {
+            let details = describe_column(&table.columns.get(&column.name)?.visible_with(column));
             (!details.is_empty()).then(|| format!("\n- {}: {details}", column.name))
         });
         let lines: String = lines.collect();
@@ -255,10 +256,11 @@ pub(crate) async fn find_measure(
     let of_table = layers.layers().flat_map(|layer| &layer.measures);
     let of_table: Vec<&Measure> = of_table.filter(|measure| short(&measure.table) == short(table)).collect();
     let (named, others): (Vec<&Measure>, Vec<&Measure>) = of_table.into_iter().partition(|other| other.name == name);
-    for measure in named {
-        if visible.shows_measure(measure).await {
-            return Ok(measure.clone());
-        }
+    // A second one of this name has another meaning.
+    if let Some(measure) = named.first()
+        && visible.shows_measure(measure).await
+    {
+        return Ok(Measure::clone(measure));
     }
     let mut names = Vec::new();
     for measure in others.into_iter().take(MEASURES_MAX) {

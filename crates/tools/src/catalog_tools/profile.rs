@@ -86,13 +86,12 @@ impl ProfileColumns {
         columns: &[ColumnEntry],
         job: &Arc<Job>,
     ) -> Result<(), Error> {
-        let Some(masked) = database.masked_columns(table, job.principal()).await? else {
+        if columns.iter().any(|column| column.is_masked.is_none()) {
             let message = format!("{table:?} cannot be profiled: another server decides which columns you see masked");
             return Err(Error::new(ErrorKind::Unavailable, message).with_hint("Count with query or sql instead."));
-        };
-        let names =
-            columns.iter().map(|column| column.name.as_str()).filter(|name| !masked.iter().any(|it| it == name));
-        let read: Vec<&str> = names.take(COLUMNS_MAX).collect();
+        }
+        let unmasked = columns.iter().filter(|column| column.is_masked == Some(false));
+        let read: Vec<&str> = unmasked.map(|column| column.name.as_str()).take(COLUMNS_MAX).collect();
         let mut reading = TableReading::default();
         if !read.is_empty() {
             reading.read(services, database, (table, &read), self.deadline, job).await?;

@@ -158,6 +158,7 @@ impl Database for FakeDatabase {
             name: field.name().clone(),
             type_name: field.data_type().to_string().to_uppercase(),
             nullable: field.is_nullable(),
+            is_masked: Some(false),
             ..ColumnEntry::default()
         };
         Ok(batch.schema().fields().iter().map(column).collect())

@@ -98,6 +98,7 @@ databases:
     examples:
       - {question: Who buys?, sql: SELECT customer FROM orders}
       - {question: What costs 12.5?, sql: 'SELECT id FROM orders WHERE amount = 12.5'}
+      - {question: Which ones cost so?, sql: 'SELECT id FROM public.orders WHERE amount = 12.5'}
       - {question: How many are there?, sql: SELECT count(*) FROM orders}
     measures:
       - {name: turnover, table: orders, sql: sum(amount), unit: EUR}
