@@ -104,7 +104,8 @@ async fn read_database(services: Arc<ToolServices>, call: RunningCall) -> Result
         "name": database.name(), "kind": database.kind().name(), "sql": database.dialect().name(),
         "tables_in_all": catalog.tables.len(), "tables": tables,
     });
-    Ok(Answer::text(answer.to_string()))
+    // Comments and descriptions are data.
+    Ok(Answer::text(call.protection().fence_data(answer.to_string())))
 }
 
 fn table_json(table: &TableEntry) -> Value {
@@ -237,7 +238,7 @@ async fn read_table(services: Arc<ToolServices>, call: RunningCall) -> Result<An
     let output_options = OutputOptions { overflow_hint: TRUNCATION_HINT, ..OutputOptions::default() };
     let rows = services.executor.answer_rows(rows, output_options);
     Ok(Answer::written(move |reply| async move {
-        reply.send_text(described).await?;
+        reply.send_text(reply.job().protection().fence_data(described)).await?;
         reply.end_text().await?;
         rows.send(&reply).await
     }))
@@ -264,7 +265,12 @@ impl ResourceLister for TableLister {
             let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);
             let room = TABLES_OF_ALL_MAX - resources.len();
             resources.extend(readable.take(room).map(|table| {
-                resource_from_template(&template, &[database, &table.name], table.name.clone(), table.comment.clone())
+                // A list has no marks of data.
+                let description = match listing.knowledge.is_described_by_files(&table.name) {
+                    true => table.facts.clone(),
+                    false => table.comment.clone(),
+                };
+                resource_from_template(&template, &[database, &table.name], table.name.clone(), description)
             }));
         }
         Ok(resources)

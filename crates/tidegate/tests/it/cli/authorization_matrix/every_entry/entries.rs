@@ -33,14 +33,9 @@ const EXEMPTIONS: &[(&[Point], &str, &[&str])] = {
         (
             &[Fence, Budget, Rows],
             "describes a statement, tables, columns or tools, without rows",
-            &[
-                "explain",
-                "find_tool",
-                "tidegate://databases/{database}",
-                "tidegate://databases/{database}/notes",
-                "tidegate://logs/{source}",
-            ],
+            &["explain", "find_tool", "tidegate://databases/{database}/notes", "tidegate://logs/{source}"],
         ),
+        (&[Budget, Rows], "describes tables, at most some of them", &["tidegate://databases/{database}"]),
         (
             &[Fence, Budget, Rows],
             "a document for programs, which its transport bounds",
