@@ -21,6 +21,8 @@ use super::types::{KnowledgeConfig, NotesConfig};
 
 const FILE_NAME: &str = "_about.yaml";
 const FILE_BYTES_MAX: u64 = 64 << 10;
+/// Problems of a file that are reported.
+const PROBLEMS_MAX: usize = 50;
 
 /// The files of one database. They are read again when they change.
 #[derive(Clone)]
@@ -61,7 +63,7 @@ pub(super) struct AboutFile {
 impl AboutFile {
     /// The lines of `problems`, each with its place in the file.
     pub(super) fn report(&self, problems: &[ConfigProblem]) -> Vec<String> {
-        report(problems, &self.path, &self.document)
+        report(&problems[..problems.len().min(PROBLEMS_MAX)], &self.path, &self.document)
     }
 }
 
@@ -164,6 +166,7 @@ fn parse_file(path: &Path, text: &str) -> (Option<AboutFile>, Vec<String>) {
     let problems = Problems::default();
     let knowledge = config.map(|config| file_knowledge(&config, &problems)).unwrap_or_default();
     found.extend(problems.into_vec());
+    found.truncate(PROBLEMS_MAX);
     let lines = report(&found, path, &document);
     (Some(AboutFile { path: path.to_owned(), document, knowledge }), lines)
 }
@@ -219,6 +222,18 @@ mod tests {
         assert_eq!(files.current().notes.as_deref(), Some("third"));
         std::fs::remove_file(folder.path().join(FILE_NAME)).unwrap();
         assert_eq!(files.current().notes, None);
+    }
+
+    #[test]
+    fn a_file_cannot_repeat_its_texts_without_end() {
+        let values = vec!["*text"; 1_000].join(", ");
+        let repeated = format!("notes: &text {}\nexamples: [{values}]\n", "x".repeat(10_000));
+        let long_key = format!("tables: {{{}: [{}]}}\n", "k".repeat(1_000), vec!["1"; 10_000].join(","));
+        for text in [repeated, long_key] {
+            let (_folder, files) = folder_with(&text);
+            let (read, lines) = files.read();
+            assert!(read.is_empty() && lines.len() == 1 && lines[0].contains("makes the file too large"), "{lines:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,10 @@ use super::variables::{ExpandedText, VariableResolver, VariableValue};
 use super::yaml_tree::{YamlContent, YamlNode, parse_document};
 
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of the texts and paths of all values. A long key is in the path of each value below it.
+const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The same for a file that others write.
+const DATA_BYTES_MAX: usize = 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -64,8 +68,14 @@ impl Document {
         root: &YamlNode,
         variables: Option<&VariableResolver<'_>>,
     ) -> Result<Self, Vec<ConfigProblem>> {
-        let mut builder =
-            ValueBuilder { positions: BTreeMap::new(), expanded: BTreeMap::new(), problems: Vec::new(), variables };
+        let bytes_left = Some(if variables.is_some() { VALUE_BYTES_MAX } else { DATA_BYTES_MAX });
+        let mut builder = ValueBuilder {
+            positions: BTreeMap::new(),
+            expanded: BTreeMap::new(),
+            problems: Vec::new(),
+            variables,
+            bytes_left,
+        };
         // An empty file is a valid configuration.
         let value = match builder.build_value(root, String::new()) {
             Value::Null => Value::Object(Map::new()),
@@ -178,21 +188,35 @@ struct ValueBuilder<'a> {
     problems: Vec<ConfigProblem>,
     /// Without it, no variable is expanded.
     variables: Option<&'a VariableResolver<'a>>,
+    /// `None` after the first value that does not fit.
+    bytes_left: Option<usize>,
 }
 
 impl ValueBuilder<'_> {
     fn build_value(&mut self, node: &YamlNode, path: String) -> Value {
+        if !self.fits(node, &path) {
+            return Value::Null;
+        }
         self.positions.entry(path.clone()).or_insert(node.position);
         match &node.kind {
             YamlContent::Plain(text) => self.expand_scalar(text, true, node.position, path),
             YamlContent::Text(text) => self.expand_scalar(text, false, node.position, path),
             YamlContent::List(items) => {
-                let item = |(index, item)| self.build_value(item, format!("{path}[{index}]"));
-                Value::Array(items.iter().enumerate().map(item).collect())
+                let mut values = Vec::with_capacity(items.len());
+                for (index, item) in items.iter().enumerate() {
+                    if self.bytes_left.is_none() {
+                        break;
+                    }
+                    values.push(self.build_value(item, format!("{path}[{index}]")));
+                }
+                Value::Array(values)
             }
             YamlContent::Map(members) => {
                 let mut object = Map::new();
                 for (name, position, node) in members {
+                    if self.bytes_left.is_none() {
+                        break;
+                    }
                     let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     self.positions.insert(path.clone(), *position);
                     object.insert(name.clone(), self.build_value(node, path));
@@ -200,6 +224,22 @@ impl ValueBuilder<'_> {
                 Value::Object(object)
             }
         }
+    }
+
+    /// Counts `node`, and reports the first one that does not fit.
+    fn fits(&mut self, node: &YamlNode, path: &str) -> bool {
+        let text = match &node.kind {
+            YamlContent::Plain(text) | YamlContent::Text(text) => text.len(),
+            YamlContent::List(_) | YamlContent::Map(_) => 0,
+        };
+        let Some(left) = self.bytes_left else { return false };
+        self.bytes_left = left.checked_sub(path.len() + text);
+        if self.bytes_left.is_none() {
+            let message =
+                "makes the file too large: long keys and repeated values (*name) count for each value below them";
+            self.problems.push(ConfigProblem::at_position(node.position, message));
+        }
+        self.bytes_left.is_some()
     }
 
     fn expand_scalar(&mut self, text: &str, is_plain: bool, position: ValuePosition, path: String) -> Value {
