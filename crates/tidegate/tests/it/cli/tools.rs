@@ -8,7 +8,11 @@ use super::run;
 fn tools_are_listed_with_their_arguments() {
     let ran = run(&["tools"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert!(ran.stdout.contains("get_schema(database?, table, samples?, format?, extract?)\n    "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("get_schema(database?, table, samples?, profile?, format?, extract?)\n    "),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
