@@ -200,8 +200,8 @@ impl ColumnKnowledge {
         *self == Self::default()
     }
 
-    /// The part that a caller may know who sees `column`: nothing if it is masked, because it could reveal values, and no
-    /// values where that is unknown.
+    /// The part for a caller who sees `column`: nothing if it is masked, because it could reveal values, and no values where
+    /// that is unknown.
     #[must_use]
     pub fn visible_with(&self, column: &ColumnEntry) -> Self {
         match column.is_masked {

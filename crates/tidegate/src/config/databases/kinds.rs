@@ -112,7 +112,7 @@ pub(crate) struct DatabaseConfig {
     pub(crate) name: String,
     pub(crate) tenants: Option<Vec<String>>,
     pub(in crate::config) knowledge: KnowledgeConfig,
-    /// All keys, in the order of the file: columns are declared in it.
+    /// The keys that open it, in the order of the file: columns are declared in it.
     keys: String,
     pub(super) kind: Arc<dyn ConfiguredDatabase>,
 }
@@ -142,6 +142,9 @@ impl DatabaseConfig {
     }
 }
 
+/// Keys that only say what is in a database.
+const MEANING_KEYS: [&str; 5] = ["notes", "examples", "relationships", "measures", "about"];
+
 /// The keys of all kinds.
 #[derive(Deserialize, JsonSchema)]
 struct SharedKeys {
@@ -161,7 +164,9 @@ impl<'de> Deserialize<'de> for DatabaseConfig {
             Some(kind) => (kind.parse)(keys.clone()),
             None => Arc::new(UnreadableKeys(None)),
         };
-        Ok(Self { name, tenants, knowledge, keys: Value::Object(keys).to_string(), kind })
+        let mut opening = keys;
+        opening.retain(|key, _| !MEANING_KEYS.contains(&key.as_str()));
+        Ok(Self { name, tenants, knowledge, keys: Value::Object(opening).to_string(), kind })
     }
 }
 
@@ -269,6 +274,14 @@ mod tests {
         let (first, other) = (r#""x": "int64", "y": "string""#, r#""y": "string", "x": "int64""#);
         assert_eq!(entry(first), entry(first));
         assert_ne!(entry(first), entry(other));
+    }
+
+    #[test]
+    fn notes_do_not_open_a_database_again() {
+        let entry = |notes: &str| -> DatabaseConfig {
+            serde_json::from_str(&format!(r#"{{"name": "a", "notes": "{notes}", "files": "a"}}"#)).unwrap()
+        };
+        assert_eq!(entry("first"), entry("second"));
     }
 
     #[test]
