@@ -77,6 +77,9 @@ async fn catalog_tools_list_the_tables_of_the_other_server() {
     assert_eq!(columns, [("id", "bigint"), ("machine", "text"), ("degrees", "bigint")], "{schema}");
     let absent = servers.call("get_schema", json!({"database": "lake", "table": "reading"})).await;
     assert!(absent.is_error && absent.text.contains("readings"), "{absent:?}");
+    // The other server decides what is masked.
+    let profile = servers.call("get_schema", json!({"database": "lake", "table": "readings", "profile": true})).await;
+    assert!(profile.is_error && profile.text.contains("cannot be profiled"), "{profile:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
