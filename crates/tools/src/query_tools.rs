@@ -66,6 +66,8 @@ async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<
 
 /// The key of an item of `select` that names a measure.
 const MEASURE: &str = "measure";
+/// Measures of one query. Each is planned for the caller.
+const MEASURES_MAX: usize = 20;
 const MAX_ROWS_DEFAULT: u64 = 1_000;
 const SQL_BUDGET_HINT: &str =
     "Narrow the statement (WHERE, GROUP BY), or request the rows after the last one (ORDER BY, WHERE).";
@@ -242,9 +244,19 @@ impl ToolServices {
         database: Option<&str>,
         job: &Job,
     ) -> Result<Cow<'a, Map<String, Value>>, Error> {
-        let selected = arguments.get("select").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        if !selected.iter().any(|item| item.get(MEASURE).is_some()) {
-            return Ok(Cow::Borrowed(arguments));
+        let selected = match arguments.get("select") {
+            Some(Value::Array(items)) => items.as_slice(),
+            // One item may stand alone.
+            other => other.map(std::slice::from_ref).unwrap_or_default(),
+        };
+        let named_measure = |item: &'a Value| item.get(MEASURE).and_then(Value::as_str);
+        match selected.iter().filter_map(named_measure).count() {
+            0 => return Ok(Cow::Borrowed(arguments)),
+            1..=MEASURES_MAX => {}
+            count => {
+                let message = format!("select has {count} measures; the maximum is {MEASURES_MAX}");
+                return Err(Error::new(ErrorKind::InvalidArguments, message));
+            }
         }
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let mut table = text("table").unwrap_or_default().to_owned();
@@ -253,11 +265,10 @@ impl ToolServices {
         let knowledge = self.databases.knowledge(&*database).await;
         let mut select = Vec::with_capacity(selected.len());
         for item in selected {
-            let Some(name) = item.get(MEASURE) else {
+            let Some(name) = named_measure(item) else {
                 select.push(item.clone());
                 continue;
             };
-            let name = name.as_str().unwrap_or_default();
             let mut keys = item.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
             if let Some(unknown) = keys.find(|key| ![MEASURE, "as"].contains(key)) {
                 let path = format!("select[{}].{unknown}", select.len());

@@ -232,8 +232,12 @@ async fn a_query_computes_measures_of_its_table() {
     let registry = node_with(DatabaseKnowledge::new(of_owner()));
     let query = |select: Value| json!({"database": "shop", "table": "orders", "select": select});
     let explained = call_tool(&registry, "explain", json!({"query": query(json!([{"measure": "buyers"}]))})).await;
+    let one = json!({"query": query(json!({"measure": "buyers"}))});
+    assert_eq!(call_tool(&registry, "explain", one).await, explained, "one item without a list");
     let explained = explained.to_lowercase();
     assert!(explained.contains("count(distinct") && explained.contains("buyers"), "{explained}");
+    let many = call_tool(&registry, "query", query(vec![json!({"measure": "buyers"}); 21].into())).await;
+    assert!(many.contains("select has 21 measures; the maximum is 20"), "{many}");
     let error = call_tool(&registry, "query", query(json!([{"measure": "lost", "as": "n"}]))).await;
     assert!(error.contains(r#"there is no measure "lost" of the table "orders""#), "{error}");
     assert!(error.contains("Valid choices: buyers"), "{error}");
