@@ -37,10 +37,15 @@ const KEY_AGE_MAX_MICROSECONDS: u64 = 24 * 3600 * 1_000_000;
 const CREATE_KEYS_SQL: &str = "CREATE TABLE IF NOT EXISTS tidegate_ingest_keys (id CHAR(32) CHARACTER SET ascii PRIMARY KEY, \
                                sequence BIGINT UNSIGNED NOT NULL, row_counts TEXT NOT NULL, at BIGINT UNSIGNED NOT NULL, \
                                KEY (at)) ENGINE = InnoDB";
-const CLEAN_KEYS_SQL: &str = "DELETE FROM tidegate_ingest_keys WHERE at <= ?";
+/// Reads without locks, and removes by the primary key: a range of `at` would wait for the keys of running writes. The key of
+/// this write is among the first.
+const FIND_OLD_KEYS_SQL: &str = "SELECT id FROM tidegate_ingest_keys WHERE at <= ? ORDER BY id <> ? LIMIT 100";
+const REMOVE_KEY_SQL: &str = "DELETE FROM tidegate_ingest_keys WHERE id = ?";
 const FIND_KEY_SQL: &str = "SELECT sequence, row_counts FROM tidegate_ingest_keys WHERE id = ? FOR UPDATE";
 const TAKE_KEY_SQL: &str = "INSERT INTO tidegate_ingest_keys (id, sequence, row_counts, at) VALUES (?, 0, '', ?)";
 const STORE_KEY_SQL: &str = "UPDATE tidegate_ingest_keys SET sequence = ?, row_counts = ? WHERE id = ?";
+/// A row has the key of another one.
+const DUPLICATE_KEY: u16 = 1062;
 /// The account has no privilege for a table, which may be missing.
 const NO_RIGHT_FOR_TABLE: u16 = 1142;
 
@@ -114,17 +119,22 @@ impl Write {
         replaces: bool,
     ) -> Result<(Self, Option<WriteReceipt>), Error> {
         self.lease.mark_busy();
-        if key.is_some() {
-            self.prepare_keys().await?;
+        let key = key.map(stored_key);
+        if let Some(key) = &key {
+            self.prepare_keys(key).await?;
         }
         self.run("START TRANSACTION", Vec::new()).await?;
-        if let Some(key) = key.map(stored_key) {
-            if let Some(receipt) = self.find_key(&key).await? {
-                return Ok((self, Some(receipt)));
-            }
+        if let Some(key) = key {
+            // A search for a key that is not there would lock those next to it, which other writes may take.
             let taken = self.execute(TAKE_KEY_SQL, vec![Value::from(key.as_str()), Value::UInt(now())]).await;
-            taken.map_err(|error| self.key_error(&error))?;
-            self.key = Some(key);
+            match taken {
+                Ok(()) => self.key = Some(key),
+                Err(error) if is_duplicate_key(&error) => {
+                    let receipt = self.find_key(&key).await?.ok_or_else(|| self.key_error(&error))?;
+                    return Ok((self, Some(receipt)));
+                }
+                Err(error) => return Err(self.key_error(&error)),
+            }
         }
         if replaces && let Some(plan) = self.plans.first() {
             let sql = format!("DELETE FROM {}", plan.table.sql_name);
@@ -148,10 +158,8 @@ impl Write {
     }
 
     /// Creates the table of keys if there is none, and removes old keys, before the transaction.
-    async fn prepare_keys(&mut self) -> Result<(), Error> {
-        let oldest = now().saturating_sub(KEY_AGE_MAX_MICROSECONDS);
-        let cleaned = self.execute(CLEAN_KEYS_SQL, vec![Value::UInt(oldest)]).await;
-        match cleaned {
+    async fn prepare_keys(&mut self, key: &str) -> Result<(), Error> {
+        match self.remove_old_keys(key).await {
             Err(MySqlError::Server(server)) if matches!(server.code, NO_SUCH_TABLE | NO_RIGHT_FOR_TABLE) => {
                 let created = self.execute(CREATE_KEYS_SQL, Vec::new()).await;
                 created.map_err(|error| {
@@ -161,8 +169,18 @@ impl Write {
                     )
                 })
             }
-            cleaned => cleaned.map_err(|error| write_error(&error, &self.database)),
+            removed => removed.map_err(|error| self.key_error(&error)),
         }
+    }
+
+    async fn remove_old_keys(&mut self, key: &str) -> Result<(), MySqlError> {
+        let oldest = now().saturating_sub(KEY_AGE_MAX_MICROSECONDS);
+        let Ok(session) = self.lease.session() else { return Err(DriverError::ConnectionClosed.into()) };
+        let old: Vec<String> = session.connection.exec(FIND_OLD_KEYS_SQL, (oldest, key)).await?;
+        for id in old {
+            session.connection.exec_drop(REMOVE_KEY_SQL, (id,)).await?;
+        }
+        Ok(())
     }
 
     async fn find_key(&mut self, key: &str) -> Result<Option<WriteReceipt>, Error> {
@@ -179,7 +197,7 @@ impl Write {
     /// The error of a statement about keys. Another write with the same key holds its row.
     fn key_error(&self, error: &MySqlError) -> Error {
         match error {
-            MySqlError::Server(server) if matches!(server.code, 1062 | 1205 | 1213) => {
+            MySqlError::Server(server) if matches!(server.code, DUPLICATE_KEY | 1205 | 1213) => {
                 Error::new(ErrorKind::Conflict, "a write with the same key is running")
                     .with_hint("Wait for its end, then send the rows again with the same key.")
             }
@@ -296,6 +314,10 @@ fn value_bytes(value: &Value) -> usize {
         Value::Bytes(bytes) => bytes.len() + 9,
         _ => 12,
     }
+}
+
+fn is_duplicate_key(error: &MySqlError) -> bool {
+    matches!(error, MySqlError::Server(server) if server.code == DUPLICATE_KEY)
 }
 
 /// The error with its row, if it is about a row.

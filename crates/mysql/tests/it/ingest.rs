@@ -130,6 +130,26 @@ async fn a_repeated_key_stores_nothing() {
 }
 
 #[tokio::test]
+async fn writes_with_other_keys_run_at_once() {
+    let (test, target) = shop().await;
+    write_with_key(&target, 1, "first").await;
+    test.run_as_root("INSERT INTO tidegate_ingest_keys VALUES ('old', 1, '1', 0)").await;
+    // The second one holds its key.
+    let mut open = begin(&target, WriteMode::Append, Some("second")).await.unwrap();
+    open.write(0, rows(&[2], &["two"])).await.unwrap();
+    write_with_key(&target, 3, "third").await;
+    assert_eq!(open.commit().await.unwrap().rows, [1]);
+    assert_eq!(test.value(ALL).await, "3 new,two,new");
+    assert_eq!(test.value("SELECT CAST(COUNT(*) AS CHAR) FROM tidegate_ingest_keys").await, "3");
+}
+
+async fn write_with_key(target: &MySqlIngest, id: i32, key: &str) {
+    let mut writer = begin(target, WriteMode::Append, Some(key)).await.unwrap();
+    writer.write(0, rows(&[id], &["new"])).await.unwrap();
+    assert_eq!(writer.commit().await.unwrap().rows, [1]);
+}
+
+#[tokio::test]
 async fn tables_that_cannot_take_rows_are_refused() {
     let (test, target) = shop().await;
     for (table, kind, reason) in [
