@@ -345,7 +345,7 @@ const MYSQL_REFUSED_FUNCTIONS: RefusalRules = &[
         ],
         CHANGES_STATE,
     ),
-    (&["is_free_lock", "is_used_lock"], SHOWS_ACTIVITY),
+    (&["is_free_lock", "is_used_lock", "found_rows"], SHOWS_ACTIVITY),
 ];
 
 /// Databases of the server itself.

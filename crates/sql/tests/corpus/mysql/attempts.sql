@@ -76,6 +76,9 @@ SELECT MASTER_POS_WAIT('a', 1)
 -- refused: keeps a value in the session
 SELECT LAST_INSERT_ID(5)
 
+-- refused: the session has had other callers
+SELECT FOUND_ROWS()
+
 -- refused: changes a sequence
 SELECT NEXTVAL(s)
 
