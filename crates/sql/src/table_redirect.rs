@@ -352,6 +352,12 @@ impl TableReplacer<'_> {
         self.scopes.iter().any(|scope| scope.visible().contains(&name))
     }
 
+    /// Whether some servers would read a common table expression in place of `table`, whose name differs only in case.
+    fn may_be_common_table_expression(&self, table: &Ident) -> bool {
+        let name = table.value.to_lowercase();
+        self.scopes.iter().flat_map(CteScope::visible).any(|expression| expression.to_lowercase() == name)
+    }
+
     fn replace(&mut self, schema: Option<&Ident>, table: &Ident) -> Result<ObjectName, Error> {
         let name = format!("{REPLACED_NAME}{}", self.texts.len());
         self.texts.push((self.replacement)(schema.map(|schema| schema.value.as_str()), &table.value)?);
@@ -401,6 +407,10 @@ impl VisitorMut for TableReplacer<'_> {
         let identifiers = identifiers(name).unwrap_or_default();
         let (schema, table) = match identifiers.as_slice() {
             [table] if self.is_common_table_expression(table) => return ControlFlow::Continue(()),
+            [table] if self.may_be_common_table_expression(table) => {
+                let part = format!("{table}, which differs from a name in WITH only in case,");
+                return ControlFlow::Break(irreplaceable_error(&part, "Give the name in WITH another one."));
+            }
             [table] => (None, table),
             [schema, table] => (Some(schema), table),
             _ => return ControlFlow::Break(irreplaceable_error(&format!("the name {name}"), "Write SCHEMA.TABLE.")),
@@ -603,9 +613,9 @@ mod tests {
                 "SELECT * FROM (WITH a AS (SELECT 1) SELECT 2) AS x, (SELECT * FROM `main`.`a` LIMIT 9) AS a",
             ),
             (
-                "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, N",
+                "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, m",
                 "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT i FROM n, \
-                 (SELECT * FROM `main`.`N` LIMIT 9) AS N",
+                 (SELECT * FROM `main`.`m` LIMIT 9) AS m",
             ),
         ] {
             let normalize = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace(" (", "(");
@@ -620,6 +630,7 @@ mod tests {
             "SELECT shop.secret_of(1)",
             "SELECT * FROM a PARTITION (p0)",
             "SELECT tidegate_table_0 FROM a",
+            "WITH A AS (SELECT 1) SELECT * FROM a",
             "SELECT '`tide\\gate_table_0`' FROM a",
             "SELECT 1 UNION TABLE a",
             "TABLE a",
