@@ -26,8 +26,9 @@ pub(crate) struct ServerCatalog {
     tables: BTreeMap<String, TableDetails>,
     /// The columns of MariaDB whose text is JSON: database, table, column.
     json_columns: BTreeSet<(String, String, String)>,
-    /// The functions of the server's databases, in lower case. Only loaded for row policies.
-    pub(crate) functions: BTreeSet<String>,
+    /// The names of the functions of the server's databases, in lower case, and the weights of their letters. Only loaded for
+    /// row policies.
+    functions: BTreeSet<String>,
     default_schema: Option<String>,
 }
 
@@ -214,6 +215,12 @@ impl ServerCatalog {
         self.details(table).map(|details| details.columns.as_slice())
     }
 
+    /// Whether `name`, in lower case, may be that of a function of the server's databases. The server finds them by a
+    /// collation, in which a letter with an accent is equal to the letter. Its own functions have names in ASCII.
+    pub(crate) fn may_be_function(&self, name: &str) -> bool {
+        !name.is_ascii() || self.functions.contains(name) || self.functions.contains(&ascii_weights(name))
+    }
+
     pub(crate) fn all_details(&self) -> impl Iterator<Item = &TableDetails> {
         self.tables.values()
     }
@@ -286,11 +293,17 @@ async fn json_columns(query: &mut CatalogQuery<'_>) -> Result<BTreeSet<(String, 
     Ok(rows.iter().filter_map(entry).collect())
 }
 
-/// The names of the functions that the account may call, in lower case.
+/// The names of the functions that the account may call, in lower case, and their weights.
 async fn functions(session: &mut MySqlSession) -> Result<BTreeSet<String>, MySqlError> {
-    let sql = "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = 'FUNCTION'";
+    let sql = "SELECT ROUTINE_NAME, HEX(WEIGHT_STRING(CONVERT(ROUTINE_NAME USING utf8mb4) COLLATE utf8mb4_general_ci)) \
+               FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = 'FUNCTION'";
     let rows: Vec<Row> = session.connection.query(sql).await?;
-    Ok(rows.iter().map(|row| text(row, 0).to_lowercase()).collect())
+    Ok(rows.iter().flat_map(|row| [text(row, 0).to_lowercase(), text(row, 1)]).collect())
+}
+
+/// The weights of `name`, which is ASCII, as the server has them in hexadecimal digits.
+fn ascii_weights(name: &str) -> String {
+    name.bytes().map(|byte| format!("{:04X}", byte.to_ascii_uppercase())).collect()
 }
 
 fn is_view(row: &Row) -> bool {

@@ -11,7 +11,7 @@ use tidegate_sql::{SqlDialect, Statement};
 use crate::test_database::{TestDatabase, TestJob, collect_batches, format_rows, owner_statement};
 
 /// Rows of two tenants. By their collation, tenants that differ in case, accents or spaces at the end are equal.
-const SHOP: [&str; 9] = [
+const SHOP: [&str; 10] = [
     "CREATE TABLE orders (id INT PRIMARY KEY, tenant VARCHAR(20), phone VARCHAR(20), ssn VARCHAR(9), email VARCHAR(20),
      amount INT, ssn_end VARCHAR(9) AS (RIGHT(ssn, 2)), KEY (tenant), KEY (ssn)) CHARACTER SET utf8mb4",
     "INSERT INTO orders (id, tenant, phone, ssn, email, amount) VALUES
@@ -25,6 +25,7 @@ const SHOP: [&str; 9] = [
     "CREATE VIEW mails AS SELECT email FROM orders",
     "CREATE TABLE seen (id INT)",
     "CREATE FUNCTION peek(wanted INT) RETURNS VARCHAR(20) RETURN (SELECT email FROM orders WHERE id = wanted)",
+    "CREATE FUNCTION peék2(wanted INT) RETURNS VARCHAR(20) RETURN (SELECT email FROM orders WHERE id = wanted)",
     "GRANT EXECUTE ON {name}.* TO {name}@'127.0.0.1'",
 ];
 
@@ -136,6 +137,9 @@ async fn attempts_to_read_past_policies_are_refused() {
         "SELECT peek(2)",
         "SELECT PEEK(id) FROM seen",
         "SELECT {name}.peek(2)",
+        "SELECT pèek(2)",
+        "SELECT Peek2(2)",
+        "SELECT `peek2`(2)",
         "SELECT TABLE_ROWS FROM information_schema.TABLES",
         "SELECT CARDINALITY FROM information_schema.STATISTICS WHERE TABLE_NAME = 'orders'",
         "SELECT * FROM information_schema.COLUMNS",
