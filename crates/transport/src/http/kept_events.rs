@@ -5,6 +5,7 @@
 //! bounded queue and then wait.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -76,32 +77,29 @@ impl KeptEvents {
 /// again before its time is over.
 #[derive(Debug)]
 pub(super) struct DetachedStreams<T> {
-    streams: Mutex<(u64, HashMap<String, (u64, T)>)>,
+    streams: Mutex<HashMap<String, (u64, T)>>,
+    detachments: AtomicU64,
     changed: Notify,
 }
 
 impl<T> Default for DetachedStreams<T> {
     fn default() -> Self {
-        Self { streams: Mutex::default(), changed: Notify::new() }
+        Self { streams: Mutex::default(), detachments: AtomicU64::new(0), changed: Notify::new() }
     }
 }
 
 impl<T> DetachedStreams<T> {
     /// Adds the stream of `session`. Returns the number of its detachment.
     pub(super) fn insert(&self, session: String, stream: T) -> u64 {
-        let number = {
-            let (last, streams) = &mut *self.streams.lock();
-            *last += 1;
-            streams.insert(session, (*last, stream));
-            *last
-        };
+        let number = self.detachments.fetch_add(1, Ordering::Relaxed);
+        self.streams.lock().insert(session, (number, stream));
         self.changed.notify_waiters();
         number
     }
 
     /// Removes the stream of `session`, if it is there since the detachment `number`.
     pub(super) fn remove(&self, session: &str, number: u64) -> Option<T> {
-        let (_, streams) = &mut *self.streams.lock();
+        let mut streams = self.streams.lock();
         if streams.get(session).is_none_or(|(current, _)| *current != number) {
             return None;
         }
@@ -113,7 +111,7 @@ impl<T> DetachedStreams<T> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if let Some((_, stream)) = self.streams.lock().1.remove(session) {
+            if let Some((_, stream)) = self.streams.lock().remove(session) {
                 return stream;
             }
             changed.await;
