@@ -92,7 +92,8 @@ impl Database for MySqlDatabase {
 
     async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
         let role = self.server.owner_identity().role;
-        Ok(row_policies::find_problems(&self.server.options.row_policies, &self.server.catalog(&role).await?))
+        let catalog = self.server.catalog(&role).await?;
+        Ok(row_policies::find_problems(&self.server.options.row_policies, &catalog))
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

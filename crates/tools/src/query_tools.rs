@@ -35,7 +35,8 @@ pub(crate) fn query_tool(services: &Arc<ToolServices>) -> Tool {
 
 async fn handle_query(services: Arc<ToolServices>, call: RunningCall) -> Result<Answer, Error> {
     let delivery: DeliveryArguments = parse_arguments(&call)?;
-    let mut spec = QuerySpec::from_json(&services.resolve_measures(call.arguments(), None, &call).await?)?;
+    let arguments = services.resolve_measures(call.arguments(), None, &call).await?;
+    let mut spec = QuerySpec::from_json(&arguments)?;
     if let Some(page) = delivery.read_page(&services, None, &call)? {
         return Ok(page);
     }
