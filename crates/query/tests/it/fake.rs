@@ -303,6 +303,7 @@ pub(crate) fn start_call(
                 structured: answer_options.structured,
                 overflow_hint: "Narrow the query.",
                 overflow: OverflowPolicy::Discard,
+                ..OutputOptions::default()
             },
         };
         std::future::ready(Ok(executor.answer(question)))
