@@ -35,7 +35,7 @@ impl<'a> NodeFunctions<'a> {
         // Several networks may have nodes with the name, each with another database there.
         let mut failure = None;
         let known = known.functions(principal);
-        for (network, database) in named {
+        for NetworkNode { network, database } in named {
             match database.tables(principal).await {
                 Ok(tables) => {
                     let functions: Vec<_> = descriptions(&known)
@@ -57,24 +57,24 @@ impl<'a> NodeFunctions<'a> {
     }
 }
 
-/// The nodes with this name, each with its network, of all networks that `principal` may query.
-fn nodes_named(
-    services: &ToolServices,
-    name: &str,
-    principal: &Principal,
-) -> Result<Vec<(Arc<dyn Database>, Arc<dyn NodeDatabase>)>, Error> {
-    let mut nodes: Vec<(&Arc<dyn Database>, &Arc<dyn NodeDatabase>)> = Vec::new();
-    for database in services.databases.visible_to(principal) {
-        if let Some(network) = database.network() {
-            nodes.extend(network.nodes().iter().map(|node| (database, node)));
-        }
+/// A node of a network.
+struct NetworkNode {
+    network: Arc<dyn Database>,
+    database: Arc<dyn NodeDatabase>,
+}
+
+/// The nodes with this name, of all networks that `principal` may query.
+fn nodes_named(services: &ToolServices, name: &str, principal: &Principal) -> Result<Vec<NetworkNode>, Error> {
+    let mut nodes = Vec::new();
+    for network in services.databases.visible_to(principal) {
+        let of_network = network.network().map(|known| known.nodes()).unwrap_or_default();
+        nodes.extend(of_network.iter().map(|node| NetworkNode { network: network.clone(), database: node.clone() }));
     }
-    let named = nodes.iter().filter(|(_, node)| node.name() == name);
-    let named: Vec<_> = named.map(|(network, node)| ((*network).clone(), (*node).clone())).collect();
+    let (named, others): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.database.name() == name);
     if !named.is_empty() {
         return Ok(named);
     }
-    let names = || nodes.iter().map(|(_, node)| node.name());
+    let names = || others.iter().map(|node| node.database.name());
     let near = nearest_names(name, names());
     let choices = if near.is_empty() { names().map(str::to_owned).collect() } else { near };
     let message = format!("there is no node {name:?} in a network that you may query");
