@@ -95,7 +95,7 @@ struct Check {
 
 /// This process, as one for which the fewest policies apply: what nobody may see does not fit.
 fn owner_principal(loaded: &LoadedConfig) -> Principal {
-    let mut principal = Principal::process_user();
+    let mut principal = (*Principal::process_user()).clone();
     for entry in &loaded.config.databases {
         let exempt = entry.used_keys().policies.iter().flat_map(|policy| policy.except_roles.iter().cloned());
         principal.roles.extend(exempt);
