@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_whose_masks_are_unknown_has_no_values() {
+    fn a_column_with_unknown_masks_has_no_values() {
         let column = ColumnEntry { name: "status".to_owned(), ..ColumnEntry::default() };
         let values = BTreeMap::from([("1".to_owned(), "paid".to_owned())]);
         let known = ColumnKnowledge { values, unit: Some("EUR".to_owned()), ..ColumnKnowledge::default() };

@@ -91,7 +91,7 @@ impl ResultTablesFixture {
 }
 
 #[tokio::test]
-async fn an_answer_is_asked_again_and_joined() {
+async fn an_answer_is_queried_again_and_joined() {
     let fixture = ResultTablesFixture::new().await;
     let stored = fixture.save("top", "sales", BY_CUSTOMER).await;
     for part in [

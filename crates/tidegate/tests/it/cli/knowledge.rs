@@ -69,7 +69,7 @@ fn what_does_not_fit_is_a_warning_with_its_place() {
 }
 
 #[test]
-fn types_are_only_for_tables_whose_columns_can_be_declared() {
+fn types_are_only_for_tables_with_declared_columns() {
     let configured = ConfiguredFolder::new(
         "databases:\n  - {name: shop, files: shop}\n  - name: all\n    federated: [shop]\n    tables: {shop.orders: {columns: {id: \
          integer, amount: {type: number, unit: EUR}}}}\n",
