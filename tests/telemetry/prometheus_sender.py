@@ -3,14 +3,13 @@
 Its samples are compared with those that it has itself. Each check prints a line; the exit status says whether all held.
 """
 
-import socket
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import requests
 from node import Node, wait_until
+from prometheus_process import start_prometheus
 from report import Report
 
 CONFIGURATION = """
@@ -22,37 +21,6 @@ remote_write:
   - url: {url}/api/v1/write
     authorization: {{credentials: {key}}}
 """
-# The number of ports that are tried.
-PORTS_MAX = 5
-
-
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
-def start_prometheus(folder: Path, node: Node) -> tuple[subprocess.Popen, str]:
-    """The process and its address. It ends if another program takes the port first; then another port is tried."""
-    file = folder / "prometheus.yml"
-    for _ in range(PORTS_MAX):
-        own = free_address()
-        file.write_text(CONFIGURATION.format(own=own, url=node.url, key=node.keys["sender"]))
-        command = ["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={own}"]
-        with open(folder / "prometheus.log", "wb") as log:
-            prometheus = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_until(lambda: prometheus.poll() is not None or is_ready(own), "prometheus answers")
-        if prometheus.poll() is None:
-            return prometheus, own
-    sys.exit("prometheus does not start:\n" + (folder / "prometheus.log").read_text())
-
-
-def is_ready(address: str) -> bool:
-    try:
-        # Another program at the address may never answer.
-        return requests.get(f"http://{address}/-/ready", timeout=5).ok
-    except requests.RequestException:
-        return False
 
 
 def check(node: Node, own: str, report: Report):
@@ -103,7 +71,8 @@ def main() -> int:
         folder = Path(name)
         node = Node(folder)
         try:
-            prometheus, own = start_prometheus(folder, node)
+            configuration = lambda own: CONFIGURATION.format(own=own, url=node.url, key=node.keys["sender"])
+            prometheus, own = start_prometheus(folder, configuration)
             try:
                 check(node, own, report)
             finally:
