@@ -1,8 +1,9 @@
 // The frame of all views: the header, the view that the address names, and the sign-in.
 import { effect } from '@preact/signals';
+import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { base, isReachable, key, Problem, SIGN_IN, signInReason } from './api/client';
-import { databases, forgetCatalog, loadDatabases, loadTools, tools } from './api/catalog';
+import { databases, forgetCatalog, loadDatabases, loadTools, mayUse, tools } from './api/catalog';
 import { forgetViewer } from './api/rows';
 import { DataView } from './data/data_view';
 import { OverviewView } from './overview/overview_view';
@@ -17,17 +18,31 @@ import { SignIn } from './sign_in';
 const ToolsView = lazy('the view', () => import('./tools/tools_view').then((module) => module.ToolsView));
 const LogsView = lazy('the view', () => import('./logs/logs_view').then((module) => module.LogsView));
 const MetricsView = lazy('the view', () => import('./metrics/metrics_view').then((module) => module.MetricsView));
+const IngestionView = lazy('the view', () => import('./ingestion/ingestion_view').then((module) => module.IngestionView));
+const NetworkView = lazy('the view', () => import('./network/network_view').then((module) => module.NetworkView));
+const AgentsView = lazy('the view', () => import('./agents/agents_view').then((module) => module.AgentsView));
 const AccessView = lazy('the view', () => import('./access/access_view').then((module) => module.AccessView));
 
-const VIEWS = [
+interface View {
+  name: string;
+  title: string;
+  view: ComponentType;
+  /** The tools of which the viewer needs one. The header has no link to a view that would be empty. */
+  needs?: string[];
+}
+
+const VIEWS: View[] = [
   { name: 'overview', title: 'Overview', view: OverviewView },
   { name: 'data', title: 'Data', view: DataView },
   { name: 'query', title: 'Query', view: QueryView },
   { name: 'tools', title: 'Tools', view: ToolsView },
   { name: 'logs', title: 'Logs', view: LogsView },
   { name: 'metrics', title: 'Metrics', view: MetricsView },
+  { name: 'ingestion', title: 'Ingestion', view: IngestionView, needs: ['ingest_status', 'append_rows'] },
+  { name: 'network', title: 'Network', view: NetworkView, needs: ['list_nodes'] },
+  { name: 'agents', title: 'Agents', view: AgentsView, needs: ['list_jobs'] },
   { name: 'access', title: 'Access', view: AccessView },
-] as const;
+];
 
 /** Reads what the viewer may use. */
 async function loadAccess(): Promise<void> {
@@ -73,7 +88,7 @@ export function App() {
 
 interface ContentProps {
   error: unknown;
-  view: (typeof VIEWS)[number]['view'] | undefined;
+  view: ComponentType | undefined;
   onRetry: () => void;
 }
 
@@ -92,6 +107,10 @@ function Content({ error, view: View, onRetry }: ContentProps) {
   return <View />;
 }
 
+function isShown({ name, needs }: View): boolean {
+  return !needs || needs.some((tool) => mayUse.value.has(tool)) || route.value.path[0] === name;
+}
+
 function Header() {
   const isSignedIn = key.value !== null;
   return (
@@ -104,7 +123,7 @@ function Header() {
         <span>Tidegate</span>
       </a>
       <nav aria-label="Views">
-        {VIEWS.map(({ name, title }) => (
+        {VIEWS.filter(isShown).map(({ name, title }) => (
           <a key={name} href={link([name])} aria-current={route.value.path[0] === name ? 'page' : undefined}>
             {title}
           </a>

@@ -28,15 +28,16 @@ export async function makeFolder() {
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Starts a server on a free port and waits for its address. */
-export async function startServer(args, { port = 0 } = {}) {
-  const child = spawn(program, ['serve', '--listen', `127.0.0.1:${port}`, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+/** Starts a server on a free port and waits for its address, and for that of Flight SQL if it has one. */
+export async function startServer(args, { command = 'serve', port = 0, hasFlight = false } = {}) {
+  const child = spawn(program, [command, '--listen', `127.0.0.1:${port}`, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
-  const address = await new Promise((resolve, reject) => {
+  const { address, flight } = await new Promise((resolve, reject) => {
     const read = (chunk) => {
       output += chunk;
-      const found = /listening on (http:\/\/[\d.:]+)\//.exec(output);
-      if (found) resolve(found[1]);
+      const http = /listening on (http:\/\/[\d.:]+)\//.exec(output)?.[1];
+      const grpc = /listening on (grpc:\/\/[\d.:]+)\s/.exec(output)?.[1];
+      if (http && (grpc || !hasFlight)) resolve({ address: http, flight: grpc });
     };
     child.stdout.on('data', read);
     child.stderr.on('data', read);
@@ -44,6 +45,7 @@ export async function startServer(args, { port = 0 } = {}) {
   });
   return {
     address,
+    flight,
     port: Number(new URL(address).port),
     async stop() {
       if (child.exitCode !== null) return;

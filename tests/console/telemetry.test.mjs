@@ -1,10 +1,10 @@
 // Logs, metrics and the page about rights, in a browser.
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeFolder, openConsole, startBrowser, startServer } from './harness.mjs';
-import { cell, checkLooks, SCREENS, visitConsole } from './visit.mjs';
+import { makeFolder, openConsole, startBrowser, startServer, takePicture } from './harness.mjs';
+import { cell, checkLooks, SCREENS, until, visitConsole } from './visit.mjs';
 
 const DEMO = path.resolve(import.meta.dirname, '../../data/demo');
 
@@ -16,8 +16,11 @@ before(async () => {
   data = await makeFolder();
   browser = await startBrowser();
   const config = path.join(data.folder, 'tidegate.yaml');
+  const logs = path.join(data.folder, 'logs');
+  await mkdir(logs);
+  await writeFile(path.join(logs, 'long.log'), Array.from({ length: LINES }, (_, index) => logLine(index)).join(''));
   const metrics = [{ name: 'shop', table: 'demo.shop_metrics' }];
-  await writeFile(config, JSON.stringify({ databases: [{ name: 'demo', files: DEMO }], metrics }));
+  await writeFile(config, JSON.stringify({ databases: [{ name: 'demo', files: DEMO }, { name: 'logs', files: logs }], metrics }));
   server = await startServer(['--config', config]);
 });
 
@@ -29,6 +32,13 @@ after(async () => {
 
 const visit = (options, act) => visitConsole(browser, options.server ?? server, options, act);
 const SHOP = '#/logs?source=shop_app';
+/** Lines of a log that has more entries than a page of an answer. */
+const LINES = 1200;
+
+function logLine(index) {
+  const time = new Date(Date.UTC(2026, 2, 14, 12, 0, index)).toISOString();
+  return `ts=${time} level=info service=web msg="line ${index}"\n`;
+}
 
 describe('logs', () => {
   test('are counted by field, filtered by click, and searched', () =>
@@ -67,6 +77,36 @@ describe('logs', () => {
     visit({ hash: SHOP }, async (page) => {
       await page.getByRole('tab', { name: 'Patterns' }).click();
       await page.getByRole('row', { name: /674 order <number> paid after <number> ms/ }).waitFor();
+    }));
+
+  test('are read further as one scrolls, and followed', () =>
+    visit({ hash: '#/logs?source=long' }, async (page) => {
+      await page.getByText('The newest 500 of 1,200. More are read as you scroll.').waitFor();
+      const grid = page.getByRole('grid');
+      await cell(page, 0, 0).waitFor();
+      await grid.focus();
+      await until(async () => {
+        await page.keyboard.press('Control+End');
+        return (await page.getByText('More are read as you scroll').count()) === 0;
+      });
+      await page.keyboard.press('Control+End');
+      await page.getByRole('gridcell', { name: 'line 0', exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Follow' }).click();
+      await appendFile(path.join(data.folder, 'logs', 'long.log'), logLine(LINES));
+      await page.getByText('1,201 entries match').waitFor();
+      await page.getByRole('gridcell', { name: `line ${LINES}`, exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Follow', pressed: true }).click();
+      await page.waitForURL((url) => !url.hash.includes('follow'));
+    }));
+
+  test('show the entries around one of them, whatever the search', () =>
+    visit({ hash: '#/logs?source=shop_app&query=pool_max' }, async (page) => {
+      await page.getByRole('gridcell', { name: /setting pool_max changed from 2 to 20/ }).click();
+      await page.getByRole('button', { name: 'Show the entries around it' }).click();
+      const around = page.getByRole('region', { name: 'Entries around it' });
+      await around.getByText(/connection pool exhausted/).first().waitFor();
+      assert.match(await around.locator('tr.current').first().textContent(), /pool_max changed/);
+      await takePicture(page, 'logs-context');
     }));
 
   test('a search that is no search is explained', () =>

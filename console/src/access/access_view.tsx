@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { callForRows, isAborted, key, Problem, request } from '../api/client';
 import { databases, mayUse, tools } from '../api/catalog';
 import { count, duration } from '../format';
+import { Fact } from '../parts/fact';
 import { Loading, ProblemNote } from '../parts/problem';
 import { link } from '../route';
 
@@ -46,15 +47,6 @@ export function AccessView() {
       {key.value === null && <p class="muted">With a key, you may use more: the administrator of the server gives keys to callers.</p>}
       <DatabaseRights />
       <ToolRights />
-    </div>
-  );
-}
-
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
     </div>
   );
 }

@@ -49,7 +49,10 @@ export interface Call {
 
 export interface RequestOptions {
   method?: string;
+  /** What is sent as JSON. */
   body?: unknown;
+  /** What is sent as it is; `headers` has its type. */
+  content?: Blob;
   signal?: AbortSignal | undefined;
   accept?: string;
   /** A key to try, instead of the viewer's. */
@@ -70,6 +73,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     headers['Content-Type'] = 'application/json';
     init.body = JSON.stringify(options.body);
   }
+  if (options.content) init.body = options.content;
   let response: Response;
   try {
     response = await fetch(new URL(path, base), init);
@@ -121,6 +125,11 @@ export async function callForText(tool: string, args: Record<string, unknown>, s
   const response = await call(tool, args, signal);
   const answer = (await response.json()) as { content?: { type: string; text?: string }[] };
   return (answer.content ?? []).map((item) => item.text ?? '').join('\n');
+}
+
+/** The object of a tool whose answer is no table. */
+export async function callForStructure<T>(tool: string, args: Record<string, unknown>, signal?: AbortSignal): Promise<T> {
+  return (await (await call(tool, args, signal)).json()) as T;
 }
 
 export function isAborted(error: unknown): boolean {

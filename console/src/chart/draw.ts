@@ -344,7 +344,7 @@ function drawHeatMap(spec: ChartSpec, table: ChartTable, size: Size): Scene {
     scene.paths.push({ d: rectangle(x, y, width - (width > 4 ? 1 : 0), height - (height > 4 ? 1 : 0)), fill: ink(value), opacity });
     const text = format.format(value);
     if (hasRoom) scene.texts.push({ text, x: x + width / 2, y: y + height / 2 + 4, anchor: 'middle', ink: opacity > 0.6 ? 'on-accent' : 'text' });
-    scene.marks.push({ x: x + width / 2, y: y + height / 2, text: `${valueText(axis, axis.values[row]!)} · ${valueText(rows, rows.values[row]!)} · ${spec.y[0]}: ${numberText(value)}` });
+    scene.marks.push({ x: x + width / 2, y: y + height / 2, outline: rectangle(x, y, width, height), text: `${valueText(axis, axis.values[row]!)} · ${valueText(rows, rows.values[row]!)} · ${spec.y[0]}: ${numberText(value)}` });
   });
   const every = Math.max(1, Math.ceil((TEXT_PIXELS + 2) / height));
   names.forEach((text, index) => {

@@ -31,6 +31,8 @@ export interface Mark {
   x: number;
   y: number;
   text: string;
+  /** What is highlighted, if a point would cover a text. */
+  outline?: string;
   /** The value on the axis, if the chart has places. */
   place?: number | string | null;
 }
@@ -84,7 +86,7 @@ export function SceneView({ scene, mark }: { scene: Scene; mark: Mark | null }) 
   return (
     <svg width={scene.width} height={scene.height} viewBox={`0 0 ${scene.width} ${scene.height}`} aria-hidden="true">
       {shapes}
-      {mark && <circle class="mark" cx={mark.x} cy={mark.y} r={5} />}
+      {mark && (mark.outline ? <path class="mark" d={mark.outline} /> : <circle class="mark" cx={mark.x} cy={mark.y} r={5} />)}
     </svg>
   );
 }

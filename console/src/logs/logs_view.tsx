@@ -1,46 +1,32 @@
 // Log entries of a source: how many over time, by values of fields, by pattern, and the entries themselves.
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { call, callForRows, isAborted, type Call } from '../api/client';
+import { callForRows, isAborted, type Call } from '../api/client';
 import { mayUse } from '../api/catalog';
-import { JsonText, NumberText, type Cell } from '../api/json';
-import { LoadedRows, type GridColumn } from '../api/rows';
 import { ChartBox } from '../chart/chart_box';
 import { drawBars, type Size } from '../chart/draw';
 import type { Ink } from '../chart/scene';
 import type { ChartTable } from '../chart/table';
 import { count, plural } from '../format';
 import { CallButton } from '../parts/call_button';
-import { CellDialog } from '../parts/cell_dialog';
-import { Grid, type CellPlace } from '../parts/grid';
 import { Icon } from '../parts/icons';
 import { Loading, ProblemNote } from '../parts/problem';
+import { repeat } from '../parts/repeat';
 import { Tabs } from '../parts/tabs';
 import { rangeArguments, TimeRangeField } from '../parts/time_range';
 import { replace, route } from '../route';
+import { Entries } from './entries';
+import { PAGE_ENTRIES } from './entry_rows';
+import { queryLogs, type LogAnswer, type LogField } from './log_answer';
 import { readLogQuery, writeLogQuery, type LogQuery } from './log_query';
 
 const TABS = { entries: 'Entries', patterns: 'Patterns' };
-const ENTRIES = 500;
+/** How often a followed log is asked for new entries. Only if there are some, everything is read again. */
+const FOLLOW_MILLISECONDS = 2000;
 const BARS = 48;
 const PATTERNS = 100;
 const FACETS_MAX = 6;
 /** A field with more values is no facet. */
 const FACET_VALUES_MAX = 40;
-
-interface LogField {
-  field: string;
-  type: string;
-  role: string | null;
-  values: number | null;
-}
-
-interface LogAnswer {
-  matched: number;
-  facets?: Record<string, { values: [string | null, number][]; more?: { values: number } }>;
-  histogram?: { from: string; width_seconds: number; series: { value?: string | null; rows: number[] }[] };
-  patterns?: { rows: [number, string, string, string][] };
-  entries?: { columns: string[]; rows: unknown[][] };
-}
 
 export function LogsView() {
   const [sources, setSources] = useState<string[] | null>(null);
@@ -62,7 +48,7 @@ export function LogsView() {
 
 function Source({ sources, query }: { sources: string[]; query: LogQuery }) {
   const [fields, setFields] = useState<LogField[] | null>(null);
-  const [answer, setAnswer] = useState<{ of: string; answer: LogAnswer } | null>(null);
+  const [answer, setAnswer] = useState<{ of: string; args: Record<string, unknown>; answer: LogAnswer } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
   const [tab, setTab] = useState<keyof typeof TABS>('entries');
@@ -79,11 +65,28 @@ function Source({ sources, query }: { sources: string[]; query: LogQuery }) {
     if (!request) return;
     const controller = new AbortController();
     setError(null);
-    call(request.tool, request.arguments, controller.signal)
-      .then(async (response) => setAnswer({ of: asked, answer: parseAnswer(await response.text()) }))
+    queryLogs(request.arguments, controller.signal)
+      .then((found) => setAnswer({ of: asked, args: request.arguments, answer: found }))
       .catch((refused) => !isAborted(refused) && setError(refused));
     return () => controller.abort();
   }, [asked, round]);
+  const isFollowing = query.follows;
+  const tail = answer?.of === asked ? answer.answer.tail : undefined;
+  useEffect(() => {
+    if (!isFollowing || !tail || !request) return;
+    const { source, after, before, query: words, selections } = request.arguments;
+    return repeat(FOLLOW_MILLISECONDS, async (signal) => {
+      try {
+        const { entries } = await queryLogs({ source, after, before, query: words, selections, cursor: tail, limit: 1 }, signal);
+        if (!entries || entries.rows.length === 0) return true;
+        setRound((earlier) => earlier + 1);
+      } catch (refused) {
+        if (!isAborted(refused)) setError(refused);
+      }
+      return false;
+    });
+    // Each answer has a tail of its own, which may be the same text.
+  }, [isFollowing, answer]);
   const change = (part: Partial<LogQuery>) => replace(['logs'], writeLogQuery({ ...query, ...part }));
   const shown = answer?.answer;
   return (
@@ -100,6 +103,9 @@ function Source({ sources, query }: { sources: string[]; query: LogQuery }) {
         </label>
         <SearchField words={query.words} onChange={(words) => change({ words })} />
         <TimeRangeField range={query} onChange={change} />
+        <button type="button" class="plain" aria-pressed={isFollowing} title="Show new entries as they come" onClick={() => change({ follows: !isFollowing })}>
+          <Icon name={isFollowing ? 'stop' : 'run'} /> <span class="label">Follow</span>
+        </button>
         <button type="button" class="plain" aria-label="Read again" title="Read again" onClick={() => setRound(round + 1)}>
           <Icon name="refresh" />
         </button>
@@ -120,7 +126,7 @@ function Source({ sources, query }: { sources: string[]; query: LogQuery }) {
                 {plural(shown.matched, 'entry', 'entries')} {shown.matched === 1 ? 'matches' : 'match'}
               </span>
             </div>
-            {tab === 'entries' ? <Entries answer={shown} /> : <Patterns answer={shown} />}
+            {tab === 'entries' ? <Entries answer={shown} args={answer.args} fields={fields ?? []} /> : <Patterns answer={shown} />}
           </div>
         </div>
       )}
@@ -138,20 +144,9 @@ function callOf(query: LogQuery, fields: LogField[]): Call {
     tool: 'query_logs',
     arguments: {
       source: [query.source], ...rangeArguments(query), ...(query.words && { query: query.words }), ...(Object.keys(query.selections).length > 0 && { selections: query.selections }),
-      limit: ENTRIES, facets, histogram: { bars: BARS, ...(severity && { field: severity.field }) }, patterns: PATTERNS,
+      limit: PAGE_ENTRIES, facets, histogram: { bars: BARS, ...(severity && { field: severity.field }) }, patterns: PATTERNS,
     },
   };
-}
-
-/** Digits that a number of JavaScript cannot have: the text stays. */
-const EXACT_CHARACTERS = 15;
-
-function parseAnswer(text: string): LogAnswer {
-  const keepDigits = (_: string, value: unknown, context?: { source?: string }) => {
-    const source = context?.source;
-    return typeof value === 'number' && source !== undefined && source.length > EXACT_CHARACTERS ? new NumberText(source) : value;
-  };
-  return JSON.parse(text, keepDigits) as LogAnswer;
 }
 
 function SearchField({ words, onChange }: { words: string; onChange: (words: string) => void }) {
@@ -237,25 +232,6 @@ function histogramTable({ from, width_seconds: width, series }: NonNullable<LogA
     rows: rows.length,
     total: rows.length,
   };
-}
-
-function Entries({ answer }: { answer: LogAnswer }) {
-  const [cell, setCell] = useState<CellPlace | null>(null);
-  const { columns = [], rows = [] } = answer.entries ?? {};
-  const source = useMemo(() => new LoadedRows(columns.map((name): GridColumn => ({ name, type: '' })), rows.map((row) => row.map(toCell))), [answer]);
-  if (rows.length === 0) return <p class="muted empty">No entry matches.</p>;
-  return (
-    <>
-      <Grid source={source} label="Log entries, the newest first" onCell={setCell} />
-      {rows.length < answer.matched && <p class="muted grid-foot">The newest {count(rows.length)} of {count(answer.matched)}. A click on a bar shows those of its time.</p>}
-      {cell && <CellDialog name={cell.column.name} type={cell.column.type} cell={cell.cell} onClose={() => setCell(null)} />}
-    </>
-  );
-}
-
-function toCell(value: unknown): Cell {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || value instanceof NumberText) return value;
-  return typeof value === 'number' ? new NumberText(String(value)) : new JsonText(JSON.stringify(value));
 }
 
 function Patterns({ answer }: { answer: LogAnswer }) {

@@ -2,6 +2,8 @@
 import { useEffect, useState } from 'preact/hooks';
 import { callForRows, isAborted, Problem, request } from '../api/client';
 import { loadDatabases, mayUse } from '../api/catalog';
+import type { Job } from '../parts/job_state';
+import { repeat } from '../parts/repeat';
 import type { NodeStatus } from './findings';
 import { parseMetrics, type Snapshot } from './metrics';
 
@@ -10,18 +12,6 @@ const METRICS_MILLISECONDS = 2000;
 const STATUS_MILLISECONDS = 15_000;
 /** Snapshots in memory: five minutes. */
 const SNAPSHOTS_MAX = 150;
-
-export interface Job {
-  id: string;
-  kind: string;
-  target: string;
-  status: string;
-  started_at: string;
-  elapsed_ms: number;
-  rows: number;
-  bytes: number;
-  result: string | null;
-}
 
 export interface LiveState {
   snapshots: Snapshot[];
@@ -80,25 +70,4 @@ export function useLiveState(): LiveState {
   }, [round]);
 
   return { snapshots, metricsProblem, status, memory, jobs, error, refresh: () => setRound((earlier) => earlier + 1) };
-}
-
-/** Runs `read` now and then again after each pause, while the page is visible. It ends when `read` returns false. */
-function repeat(pauseMilliseconds: number, read: (signal: AbortSignal) => Promise<boolean>): () => void {
-  const controller = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const next = async () => {
-    if (document.hidden) return;
-    const goesOn = await read(controller.signal);
-    if (goesOn && !controller.signal.aborted) timer = setTimeout(next, pauseMilliseconds);
-  };
-  const onVisible = () => {
-    clearTimeout(timer);
-    if (!document.hidden) void next();
-  };
-  document.addEventListener('visibilitychange', onVisible, { signal: controller.signal });
-  void next();
-  return () => {
-    controller.abort();
-    clearTimeout(timer);
-  };
 }

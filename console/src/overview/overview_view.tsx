@@ -6,16 +6,15 @@ import { bytes, count, duration, localTime, milliseconds, plural } from '../form
 import { CallButton } from '../parts/call_button';
 import { Icon } from '../parts/icons';
 import { ProblemNote } from '../parts/problem';
+import { isOpen, isOwn, JobState, type Job } from '../parts/job_state';
 import { link } from '../route';
 import { findProblems, type Finding, type NodeStatus } from './findings';
-import { useLiveState, type Job } from './live';
+import { useLiveState } from './live';
 import { Pools } from './pools';
 import { Tiles } from './tiles';
 
 const CALL: Call = { tool: 'node_status', arguments: {} };
 const ENDED_JOBS_MAX = 8;
-/** The calls by which this page reads the state; they are left out of the list of calls when they have ended. */
-const OWN_CALLS = ['node_status', 'list_jobs', 'list_databases'];
 
 export function OverviewView() {
   const live = useLiveState();
@@ -80,9 +79,8 @@ function Findings({ findings, isKnown }: { findings: Finding[]; isKnown: boolean
 }
 
 function Jobs({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
-  const isOpen = (job: Job) => job.status === 'running' || job.status === 'waiting';
   const open = jobs.filter(isOpen);
-  const ended = jobs.filter((job) => !isOpen(job) && !OWN_CALLS.includes(job.target)).slice(0, ENDED_JOBS_MAX);
+  const ended = jobs.filter((job) => !isOpen(job) && !isOwn(job)).slice(0, ENDED_JOBS_MAX);
   if (!mayUse.value.has('list_jobs')) return null;
   const cancel = async (job: Job) => {
     await call('cancel_job', { id: job.id });
@@ -116,7 +114,7 @@ function Jobs({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
                     <code>{job.target}</code>
                   </td>
                   <td>
-                    <State name={job.status} />
+                    <JobState name={job.status} />
                   </td>
                   <td class="nowrap">{localTime(job.started_at)}</td>
                   <td class="number">{milliseconds(job.elapsed_ms)}</td>
@@ -137,11 +135,6 @@ function Jobs({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
       )}
     </section>
   );
-}
-
-function State({ name }: { name: string }) {
-  const kind = name === 'done' ? 'good' : name === 'running' || name === 'waiting' ? 'busy' : 'wrong';
-  return <span class={`state ${kind}`}>{name.replaceAll('_', ' ')}</span>;
 }
 
 function DatabaseList({ databases: known }: { databases: Database[] }) {

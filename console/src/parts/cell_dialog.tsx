@@ -1,4 +1,5 @@
 // One value in full: JSON on several lines, and a time also in the viewer's time zone.
+import type { ComponentChildren } from 'preact';
 import { cellText, JsonText, type Cell } from '../api/json';
 import { localTime } from '../format';
 import { CopyButton } from './copy';
@@ -9,9 +10,11 @@ interface CellDialogProps {
   type: string;
   cell: Cell;
   onClose: () => void;
+  /** What can be done with the row of the value. */
+  children?: ComponentChildren;
 }
 
-export function CellDialog({ name, type, cell, onClose }: CellDialogProps) {
+export function CellDialog({ name, type, cell, onClose, children }: CellDialogProps) {
   const text = cell instanceof JsonText ? indented(cell.text) : cellText(cell);
   const isTime = typeof cell === 'string' && /^\d{4}-\d{2}-\d{2}T.*Z$/.test(cell);
   return (
@@ -25,6 +28,7 @@ export function CellDialog({ name, type, cell, onClose }: CellDialogProps) {
       <pre tabIndex={0} class={cell === null ? 'value null' : 'value'}>
         {text}
       </pre>
+      {children && <div class="toolbar">{children}</div>}
     </Dialog>
   );
 }
