@@ -15,7 +15,7 @@ pub(super) static FILES: &[(&str, &[u8])] = &[
     ("_console/logs_view-BXp9pj1A.js", include_bytes!("_console/logs_view-BXp9pj1A.js")),
     ("_console/metrics_view-BEpRM65j.js", include_bytes!("_console/metrics_view-BEpRM65j.js")),
     ("_console/network_view-DFQvZfRa.js", include_bytes!("_console/network_view-DFQvZfRa.js")),
-    ("_console/style-BcF60r_V.css", include_bytes!("_console/style-BcF60r_V.css")),
+    ("_console/style-B8iBX_rB.css", include_bytes!("_console/style-B8iBX_rB.css")),
     ("_console/time_range-CIUuGb4e.js", include_bytes!("_console/time_range-CIUuGb4e.js")),
     ("_console/tools_view-COaQH13u.js", include_bytes!("_console/tools_view-COaQH13u.js")),
     ("index.html", include_bytes!("index.html")),
