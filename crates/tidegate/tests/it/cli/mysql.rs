@@ -137,7 +137,7 @@ fn the_sql_of_a_role_makes_an_account_that_reads() {
     let last = printed.stdout.lines().last().unwrap().trim_start_matches("-- ").replace('…', "pw");
     run_as_root(&last);
     let read = run(&["query", "SELECT count(*) AS n FROM stock", &target("REQUIRED")]);
-    assert_eq!((read.code, read.stdout.as_str()), (Some(0), "n\n4\n"), "{read:?}");
+    assert_eq!((read.code, read.stdout.as_str()), (Some(0), "n\r\n4\r\n"), "{read:?}");
     assert!(run(&["query", "SELECT 1", &target("DISABLED")]).code != Some(0));
     let strict = configured(&format!("  - {{name: shop, mysql: '{}', strict: true}}", target("REQUIRED")));
     let checked = strict.run(&["config", "check"]);
@@ -167,15 +167,15 @@ fn texts_that_a_collation_takes_for_equal_differ_in_joined_databases() {
         call(&configured, &["sql", &format!("database={database}"), &sql, "format=csv"])
     };
     for (condition, expected) in [
-        ("label = 'x'", "n,d\n1,1\n"),
-        ("label <> 'x'", "n,d\n4,4\n"),
-        ("label IN ('X', 'E')", "n,d\n1,1\n"),
-        ("label IN (SELECT b.label FROM shop.labels b WHERE b.id = 2)", "n,d\n1,1\n"),
+        ("label = 'x'", "n,d\r\n1,1\r\n"),
+        ("label <> 'x'", "n,d\r\n4,4\r\n"),
+        ("label IN ('X', 'E')", "n,d\r\n1,1\r\n"),
+        ("label IN (SELECT b.label FROM shop.labels b WHERE b.id = 2)", "n,d\r\n1,1\r\n"),
     ] {
         assert_eq!(answer("all", condition), expected, "{condition}");
     }
     // By itself, the database compares as it does for others.
-    assert_eq!(answer("shop", "label = 'x'"), "n,d\n3,1\n");
+    assert_eq!(answer("shop", "label = 'x'"), "n,d\r\n3,1\r\n");
 }
 
 #[test]
