@@ -198,8 +198,9 @@ async fn handle_receive_otlp(context: Arc<ReceiverContext>, call: RunningCall) -
     let _permit = context.decoding.acquire().await.map_err(|error| Error::internal(error.to_string()))?;
     let (limits, decoding_job) = (context.limits.clone(), call.job().clone());
     let (decoded, key, _memory) = on_blocking_thread(move || {
+        let sent_bytes = body.len();
         let body = decompress(body, coding.as_deref(), limits.body_bytes_max, &mut memory)?;
-        let decoded = decode_reserved(body.len(), &limits, &mut memory, |limits| match signal {
+        let decoded = decode_reserved(sent_bytes, body.len(), &limits, &mut memory, |limits| match signal {
             Signal::Logs => decode_logs(&body, encoding, limits),
             Signal::Metrics => decode_metrics(&body, encoding, limits),
             Signal::Traces => decode_traces(&body, encoding, limits),
@@ -248,7 +249,7 @@ async fn handle_receive_prometheus(context: Arc<ReceiverContext>, call: RunningC
     let (mut decoded, key, _memory) = on_blocking_thread(move || {
         let key = key_of(&decoding_job, &body);
         let decode = |limits: &TelemetryLimits| decode_remote_write(&body, version, limits);
-        Ok((decode_reserved(body.len(), &limits, &mut memory, decode)?, key, memory))
+        Ok((decode_reserved(body.len(), body.len(), &limits, &mut memory, decode)?, key, memory))
     })
     .await?;
     let batches = std::mem::take(&mut decoded.tables.batches);

@@ -25,6 +25,10 @@ const DECOMPRESSED_BYTES: usize = 64 << 10;
 /// What the messages of a body may take at first: so many bytes for each of its bytes, and so many at least.
 const DECODED_EXPANSION: usize = 4;
 const DECODED_BYTES_MIN: usize = 128 << 10;
+/// What the messages, and the rows, of a body may take at most: so many bytes for each byte as it was sent, and so many
+/// in any case. An attribute of a resource is written once in a body, and is in each of its rows.
+const SENT_EXPANSION_MAX: usize = 500;
+const UNCHECKED_BYTES: usize = 64 << 20;
 /// A body is in memory as its bytes without their coding, as messages, and as rows.
 const DECODED_FORMS: usize = 3;
 
@@ -97,18 +101,20 @@ pub(super) fn decompress(
     }
 }
 
-/// Decodes a body of `body_bytes` within the memory that is reserved for it. If that is not enough, more is reserved, and
-/// `decode` is called again, so that a body holds no more than about twice what it needs.
+/// Decodes a body of `body_bytes`, which had `sent_bytes` in its coding, within the memory that is reserved for it. If that
+/// is not enough, more is reserved, and `decode` is called again, so that a body holds no more than about twice what it
+/// needs.
 ///
 /// # Errors
-/// Those of the format; `Unavailable` if there is no memory.
+/// Those of the format; `TooLarge` if the body needs much more than was sent; `Unavailable` if there is no memory.
 pub(super) fn decode_reserved<T>(
+    sent_bytes: usize,
     body_bytes: usize,
     limits: &TelemetryLimits,
     memory: &mut NodeReservation,
     decode: impl Fn(&TelemetryLimits) -> Result<T, FormatError>,
 ) -> Result<T, Error> {
-    let most = limits.decoded_bytes_max;
+    let most = sent_bytes.saturating_mul(SENT_EXPANSION_MAX).max(UNCHECKED_BYTES).min(limits.decoded_bytes_max);
     let mut decoded_bytes_max = body_bytes.saturating_mul(DECODED_EXPANSION).max(DECODED_BYTES_MIN).min(most);
     loop {
         memory.resize(body_bytes.saturating_add(decoded_bytes_max.saturating_mul(DECODED_FORMS)))?;
@@ -305,11 +311,26 @@ mod tests {
                 false => Ok(limits.decoded_bytes_max),
             }
         };
-        assert_eq!(decode_reserved(1_000, &limits, &mut own, needs(300 << 10)).unwrap(), 512 << 10);
+        assert_eq!(decode_reserved(1_000, 1_000, &limits, &mut own, needs(300 << 10)).unwrap(), 512 << 10);
         assert_eq!(own.bytes(), 1_000 + DECODED_FORMS * (512 << 10));
-        let refused = decode_reserved(1_000, &limits, &mut own, needs(2 << 20)).unwrap_err();
+        let refused = decode_reserved(1_000, 1_000, &limits, &mut own, needs(2 << 20)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::TooLarge);
         drop((other, own));
         assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_body_that_needs_much_more_than_was_sent_is_refused() {
+        let memory = NodeMemory::new(8 << 30);
+        let mut own = memory.reserve(None);
+        let limits = TelemetryLimits::default();
+        let needs_300_mib = |limits: &TelemetryLimits| match limits.decoded_bytes_max < 300 << 20 {
+            true => Err(FormatError::OutOfMemory("it needs more".to_owned())),
+            false => Ok(()),
+        };
+        let refused = decode_reserved(1_000, 3 << 20, &limits, &mut own, needs_300_mib).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TooLarge);
+        assert!(own.bytes() <= (3 << 20) + DECODED_FORMS * UNCHECKED_BYTES, "{}", own.bytes());
+        decode_reserved(1 << 20, 3 << 20, &limits, &mut own, needs_300_mib).unwrap();
     }
 }
