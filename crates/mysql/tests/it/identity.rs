@@ -144,7 +144,7 @@ async fn views_use_the_claims_of_the_caller() {
         "CREATE FUNCTION become_south() RETURNS INT NO SQL BEGIN SET @app_tenant = 'south'; RETURN 1; END",
     )
     .await;
-    test.run_as_root(&format!("GRANT EXECUTE ON {0}.* TO {0}@'127.0.0.1'", test.name)).await;
+    test.run_as_root(&format!("GRANT EXECUTE ON FUNCTION {0}.become_south TO {0}@'127.0.0.1'", test.name)).await;
     assert_eq!(lines(&test, "SELECT become_south()", &caller("north", "x")).await.unwrap(), "1");
     assert_eq!(lines(&test, mine, &caller("north", "x")).await.unwrap(), "1|north");
     for sql in ["SELECT @app_tenant := 'south'", "SELECT 'south' INTO @app_tenant", "SET @app_tenant = 'south'"] {

@@ -106,7 +106,7 @@ impl RowPolicies {
         self.policies.iter().filter(move |policy| policy.covers(names) && policy.applies_to(principal))
     }
 
-    /// Whether a policy is for the table called `names`, whoever reads it.
+    /// Whether a policy is for the table called `names`, for any caller.
     pub fn covers(&self, names: &[&str]) -> bool {
         self.policies.iter().any(|policy| policy.covers(names))
     }

@@ -155,13 +155,13 @@ async fn functions_are_listed_and_executed() {
     let (rest, client) = (node.server.url.replace("/mcp", "/rest/functions"), reqwest::Client::new());
     let body = json!({"columns": ["pid"], "conditions": [["pid", "=", pid]]});
     let posted = client.post(format!("{rest}/processes?format=csv")).bearer_auth(&node.clerk).json(&body);
-    assert_eq!(posted.send().await.unwrap().text().await.unwrap(), format!("pid\n{pid}\n"));
+    assert_eq!(posted.send().await.unwrap().text().await.unwrap(), format!("pid\r\n{pid}\r\n"));
     let get = async |path: &str| {
         let sent = client.get(format!("{rest}{path}")).bearer_auth(&node.clerk).send().await.unwrap();
         (sent.status().as_u16(), sent.text().await.unwrap())
     };
     let (status, memory) = get("/memory/rows?columns=used_bytes&format=csv").await;
-    assert!(status == 200 && memory.starts_with("used_bytes\n"), "{memory}");
+    assert!(status == 200 && memory.starts_with("used_bytes\r\n"), "{memory}");
     assert_eq!(get("/memory?format=csv").await.0, 200);
     assert_eq!(get("/users").await.0, 404);
     let listed = client.get(&rest).bearer_auth(&node.clerk).send().await.unwrap();
