@@ -1,6 +1,6 @@
 // What models and programs asked, with the outcome, the time and the size of each answer.
-import { useEffect, useMemo, useState } from 'preact/hooks';
-import { callForRows, isAborted, type Call } from '../api/client';
+import { useMemo, useState } from 'preact/hooks';
+import { callForRows, type Call } from '../api/client';
 import { mayUse } from '../api/catalog';
 import { count, localTime, milliseconds, plural } from '../format';
 import { CallButton } from '../parts/call_button';
@@ -9,7 +9,7 @@ import { Fact } from '../parts/fact';
 import { Icon } from '../parts/icons';
 import { isOpen, isOwn, JobState, type Job } from '../parts/job_state';
 import { Loading, ProblemNote } from '../parts/problem';
-import { repeat } from '../parts/repeat';
+import { useRepeated } from '../parts/repeat';
 import { Tabs } from '../parts/tabs';
 import { link, replace, route } from '../route';
 
@@ -22,23 +22,9 @@ const ORDERS = { newest: 'Newest', slowest: 'Slowest', failed: 'Failed', largest
 type Order = keyof typeof ORDERS;
 
 export function AgentsView() {
-  const [jobs, setJobs] = useState<Job[] | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [round, setRound] = useState(0);
   const [opened, setOpened] = useState<Job | null>(null);
   const isPermitted = mayUse.value.has('list_jobs');
-  useEffect(() => {
-    if (!isPermitted) return;
-    return repeat(PAUSE_MILLISECONDS, async (signal) => {
-      try {
-        setJobs(await callForRows<Job>(CALL.tool, CALL.arguments, signal));
-        setError(null);
-      } catch (refused) {
-        if (!isAborted(refused)) setError(refused);
-      }
-      return true;
-    });
-  }, [isPermitted, round]);
+  const { value: jobs, error, refresh } = useRepeated(PAUSE_MILLISECONDS, isPermitted, (signal) => callForRows<Job>(CALL.tool, CALL.arguments, signal));
   const chosen = route.value.parameters.get('order') ?? '';
   const order: Order = Object.hasOwn(ORDERS, chosen) ? (chosen as Order) : 'newest';
   const shown = useMemo(() => (jobs ? inOrder(jobs.filter((job) => !isOwn(job)), order) : []), [jobs, order]);
@@ -50,7 +36,7 @@ export function AgentsView() {
         {jobs && <p class="muted summary">{summary(shown)}</p>}
         <span class="fill" />
         <CallButton call={CALL} />
-        <button type="button" class="plain" onClick={() => setRound(round + 1)}>
+        <button type="button" class="plain" onClick={refresh}>
           <Icon name="refresh" /> <span class="label">Refresh</span>
         </button>
       </div>

@@ -1,12 +1,12 @@
 // Tables that take rows: what waits, what was rejected, and the import of files.
 import { useEffect, useState } from 'preact/hooks';
-import { callForStructure, isAborted, type Call } from '../api/client';
+import { callForStructure, type Call } from '../api/client';
 import { databases, forgetCatalog, listTables, mayUse, type Table } from '../api/catalog';
 import { bytes, count, duration, plural } from '../format';
 import { CallButton } from '../parts/call_button';
 import { Icon } from '../parts/icons';
 import { Loading, ProblemNote } from '../parts/problem';
-import { repeat } from '../parts/repeat';
+import { useRepeated } from '../parts/repeat';
 import { link } from '../route';
 import { ImportForm } from './import_form';
 
@@ -32,27 +32,14 @@ interface TableStatus {
 }
 
 export function IngestionView() {
-  const [round, setRound] = useState(0);
-  const [tables, setTables] = useState<TableStatus[] | null>(null);
-  const [error, setError] = useState<unknown>(null);
   const readsStatus = mayUse.value.has('ingest_status');
+  const read = async (signal: AbortSignal) => (await callForStructure<{ tables: TableStatus[] }>('ingest_status', {}, signal)).tables;
+  const { value: tables, error, round, refresh } = useRepeated(PAUSE_MILLISECONDS, readsStatus, read);
   const again = () => {
     // Tables may be new.
     forgetCatalog();
-    setRound((earlier) => earlier + 1);
+    refresh();
   };
-  useEffect(() => {
-    if (!readsStatus) return;
-    return repeat(PAUSE_MILLISECONDS, async (signal) => {
-      try {
-        setTables((await callForStructure<{ tables: TableStatus[] }>('ingest_status', {}, signal)).tables);
-        setError(null);
-      } catch (refused) {
-        if (!isAborted(refused)) setError(refused);
-      }
-      return true;
-    });
-  }, [readsStatus, round]);
   const mayWrite = mayUse.value.has('append_rows');
   if (!readsStatus && !mayWrite) {
     return <p class="note">There are no tables here that take rows from you. The key ingest of a database and of a role permits them.</p>;

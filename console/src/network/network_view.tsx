@@ -6,7 +6,7 @@ import { bytes, count, localTime, milliseconds } from '../format';
 import { CallButton } from '../parts/call_button';
 import { Icon } from '../parts/icons';
 import { Loading, ProblemNote } from '../parts/problem';
-import { repeat } from '../parts/repeat';
+import { useRepeated } from '../parts/repeat';
 import { replace, route } from '../route';
 
 /** Each reading contacts all nodes. */
@@ -38,22 +38,8 @@ interface TablePart {
 }
 
 export function NetworkView() {
-  const [nodes, setNodes] = useState<NetworkNode[] | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [round, setRound] = useState(0);
   const isPermitted = mayUse.value.has('list_nodes');
-  useEffect(() => {
-    if (!isPermitted) return;
-    return repeat(PAUSE_MILLISECONDS, async (signal) => {
-      try {
-        setNodes(await callForRows<NetworkNode>(CALL.tool, CALL.arguments, signal));
-        setError(null);
-      } catch (refused) {
-        if (!isAborted(refused)) setError(refused);
-      }
-      return true;
-    });
-  }, [isPermitted, round]);
+  const { value: nodes, error, refresh } = useRepeated(PAUSE_MILLISECONDS, isPermitted, (signal) => callForRows<NetworkNode>(CALL.tool, CALL.arguments, signal));
   if (!isPermitted) return <p class="note">There is no network here that you may query. A database with the key network unites the tables of several servers.</p>;
   const away = nodes?.filter(({ state }) => state !== 'ok') ?? [];
   return (
@@ -67,7 +53,7 @@ export function NetworkView() {
         )}
         <span class="fill" />
         <CallButton call={CALL} />
-        <button type="button" class="plain" onClick={() => setRound(round + 1)}>
+        <button type="button" class="plain" onClick={refresh}>
           <Icon name="refresh" /> <span class="label">Refresh</span>
         </button>
       </div>

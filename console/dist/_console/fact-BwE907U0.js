@@ -1,0 +1,1 @@
+import{z as e}from"./console-BWJKi6B5.js";function t({name:t,value:n}){return e(`div`,{children:[e(`dt`,{children:t}),e(`dd`,{children:n})]})}export{t};

@@ -1,1 +1,0 @@
-import{R as e}from"./console-B6CKYyJT.js";function t({name:t,value:n}){return e(`div`,{children:[e(`dt`,{children:t}),e(`dd`,{children:n})]})}export{t};
